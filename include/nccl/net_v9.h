@@ -1,0 +1,74 @@
+/* Net interface v9: hosts from NCCL 2.24 on. Sends and receives take size_t. */
+#ifndef FR_NCCL_NET_V9_H
+#define FR_NCCL_NET_V9_H
+
+#include "nccl/net_common.h"
+
+#define NCCL_NET_MAX_DEVS_PER_NIC_V9 4
+
+typedef ncclNetDeviceHandle_v7_t ncclNetDeviceHandle_v9_t;
+
+/* The devices that one made from several consists of. */
+typedef struct {
+	int ndevs;
+	int devs[NCCL_NET_MAX_DEVS_PER_NIC_V9];
+} ncclNetVDeviceProps_v9_t;
+
+/* The properties of v9 and v10. */
+typedef struct {
+	char *name;
+	char *pciPath; /* sysfs path, or NULL */
+	uint64_t guid;
+	int ptrSupport;
+	int regIsGlobal;
+	int forceFlush;
+	int speed; /* Mbit/s */
+	int port;
+	float latency; /* microseconds */
+	int maxComms;
+	int maxRecvs; /* receives in one irecv */
+	ncclNetDeviceType netDeviceType;
+	int netDeviceVersion;
+	ncclNetVDeviceProps_v9_t vProps;
+	size_t maxP2pBytes;
+	size_t maxCollBytes;
+} ncclNetProperties_v9_t;
+
+typedef struct {
+	const char *name; /* read before init */
+	ncclResult_t (*init)(ncclDebugLogger_t logFunction);
+	ncclResult_t (*devices)(int *ndev);
+	ncclResult_t (*getProperties)(int dev, ncclNetProperties_v9_t *props);
+	ncclResult_t (*listen)(int dev, void *handle, void **listenComm);
+	/* NULL comm and success: call again. */
+	ncclResult_t (*connect)(int dev, void *handle, void **sendComm,
+				ncclNetDeviceHandle_v9_t **sendDevComm);
+	ncclResult_t (*accept)(void *listenComm, void **recvComm,
+			       ncclNetDeviceHandle_v9_t **recvDevComm);
+	ncclResult_t (*regMr)(void *comm, void *data, size_t size, int type,
+			      void **mhandle);
+	/* NULL: no dmabuf. */
+	ncclResult_t (*regMrDmaBuf)(void *comm, void *data, size_t size,
+				    int type, uint64_t offset, int fd,
+				    void **mhandle);
+	ncclResult_t (*deregMr)(void *comm, void *mhandle);
+	/* NULL request and success: call again. */
+	ncclResult_t (*isend)(void *sendComm, void *data, size_t size, int tag,
+			      void *mhandle, void **request);
+	ncclResult_t (*irecv)(void *recvComm, int n, void **data, size_t *sizes,
+			      int *tags, void **mhandles, void **request);
+	/* NULL request and success: nothing to wait for. */
+	ncclResult_t (*iflush)(void *recvComm, int n, void **data, int *sizes,
+			       void **mhandles, void **request);
+	ncclResult_t (*test)(void *request, int *done, int *sizes);
+	ncclResult_t (*closeSend)(void *sendComm);
+	ncclResult_t (*closeRecv)(void *recvComm);
+	ncclResult_t (*closeListen)(void *listenComm);
+	/* The rest may be NULL. */
+	ncclResult_t (*getDeviceMr)(void *comm, void *mhandle,
+				    void **dptr_mhandle);
+	ncclResult_t (*irecvConsumed)(void *recvComm, int n, void *request);
+	ncclResult_t (*makeVDevice)(int *d, ncclNetVDeviceProps_v9_t *props);
+} ncclNet_v9_t;
+
+#endif
