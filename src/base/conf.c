@@ -126,6 +126,9 @@ const struct fr_param fr_conf_table[] = {
 	    .max = UINT32_MAX, .unit = "count", .for_tests = true,
 	    .help = "This one of the allocations after init has read its "
 		    "parameters fails, counted from 1. 0: none."),
+	ROW("TEST_LOG_ALL", BOOL, test.log_all, .dflt = "0", .unit = "",
+	    .for_tests = true,
+	    .help = "Lines that repeat are never suppressed."),
 	{ .name = NULL },
 };
 /* clang-format on */

@@ -26,6 +26,7 @@ struct fr_conf_test {
 	uint32_t comm_ids;	  /* TEST_COMM_IDS: a set, 1..2^18 */
 	uint32_t max_reqs;	  /* TEST_MAX_REQUESTS: a comm, 1..256 */
 	uint32_t fail_alloc;	  /* TEST_FAIL_ALLOC: 0 none */
+	bool log_all;		  /* TEST_LOG_ALL (0) */
 	bool failover;		  /* TEST_FAILOVER (0) */
 	bool weights;		  /* TEST_WEIGHTS (0) */
 };

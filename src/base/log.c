@@ -27,6 +27,7 @@ static void log_to_stderr(enum fr_log_level level, const char *file, int line,
 
 static _Atomic fr_log_sink_fn log_sink = log_to_stderr;
 static atomic_int log_level = FR_LOG_DEBUG;
+static atomic_bool log_unlimited;
 
 void fr_log_set_sink(fr_log_sink_fn sink)
 {
@@ -36,6 +37,11 @@ void fr_log_set_sink(fr_log_sink_fn sink)
 void fr_log_set_level(enum fr_log_level level)
 {
 	atomic_store(&log_level, (int)level);
+}
+
+void fr_log_set_unlimited(bool unlimited)
+{
+	atomic_store(&log_unlimited, unlimited);
 }
 
 static bool log_wants(enum fr_log_level level)
@@ -107,6 +113,10 @@ bool fr_log_limit_pass(struct fr_log_limit *limit, uint32_t *suppressed)
 	uint64_t now = fr_now_ns();
 	uint64_t last;
 
+	if (atomic_load(&log_unlimited)) {
+		*suppressed = 0;
+		return true;
+	}
 	if (atomic_load(&limit->passed) < FR_LOG_BURST) {
 		/* Before the count: who finds it full sees a recent time. */
 		atomic_store(&limit->last_ns, now);

@@ -60,6 +60,9 @@ struct fr_log_limit {
 /* True when the caller shall log now; *@suppressed lines were dropped since
  * the last one that passed. */
 bool fr_log_limit_pass(struct fr_log_limit *limit, uint32_t *suppressed);
+/* Whether every line passes all limits: for tests that want each failure's
+ * word. Default false. */
+void fr_log_set_unlimited(bool unlimited);
 void fr_log_limited_line(struct fr_log_limit *limit, enum fr_log_level level,
 			 const char *file, int line, const char *fmt, ...)
 	FR_PRINTF(5, 6);

@@ -39,6 +39,7 @@ static int core_start_locked(void)
 	}
 	fr_param_check_names(fr_conf_table, FR_CONF_PREFIX, fr_conf_foreign,
 			     NULL);
+	fr_log_set_unlimited(fr_core.conf.test.log_all);
 	if (fr_core.conf.test.fail_alloc != 0) {
 		fr_fault_alloc_at(fr_core.conf.test.fail_alloc);
 	}

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LINES 256
+#define LINES 1024
 #define EXPECTED 16
 
 static struct {
@@ -194,6 +194,11 @@ void pair_expect(const char *part)
 	}
 	life.expected[life.expected_cnt++] = part;
 	pthread_mutex_unlock(&life.lock);
+}
+
+void pair_log_all(void)
+{
+	setenv("OFI_NCCL_TEST_LOG_ALL", "1", 1);
 }
 
 unsigned pair_warned(void)

@@ -130,6 +130,9 @@ void pair_die(void) __attribute__((noreturn)); /* by SIGKILL, now */
 
 /* Warnings that contain @part are expected from now on. */
 void pair_expect(const char *part);
+/* From the next init on each line comes, however often it was said: what a test
+ * wants that looks for the word of each failure. */
+void pair_log_all(void);
 /* All warnings so far, expected or not. */
 unsigned pair_warned(void);
 /* Lines so far that contain @part. */

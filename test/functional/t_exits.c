@@ -113,6 +113,7 @@ static void run_allocs(struct pair_member *me)
 	unsigned failed = 0;
 
 	PAIR_OK(fr_plugin_finalize(me->plugin, me->ctx));
+	pair_log_all();
 	expect_all();
 	for (unsigned k = 1; k <= ALLOCS; k++) {
 		char text[16];

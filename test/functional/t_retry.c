@@ -204,6 +204,7 @@ static void run(struct pair_member *me)
 	pair_expect("endpoint name");
 	pair_expect("peer's name");
 	pair_expect("no endpoint named");
+	pair_expect("has another PID namespace");
 	if (me->index == CONNECTS) {
 		run_connects(me);
 	} else {

@@ -35,6 +35,7 @@ static void set_env(unsigned i, const void *arg)
 		pair_say("FAILED: no shim");
 		_exit(1);
 	}
+	pair_log_all();
 	setenv("OFI_NCCL_MIN_STRIPE_SIZE", "16K", 1);
 }
 

@@ -158,6 +158,20 @@ START_TEST(a_limited_line_says_what_was_dropped)
 }
 END_TEST
 
+START_TEST(without_limits_each_line_passes)
+{
+	struct fr_log_limit limit = {0};
+
+	fr_log_set_unlimited(true);
+	for (unsigned i = 0; i < 3 * FR_LOG_BURST; i++) {
+		fr_log_limited(&limit, FR_LOG_WARN, "bad word");
+	}
+	fr_log_set_unlimited(false);
+	ck_assert_uint_eq(unit_log.cnt[FR_LOG_WARN], 3 * FR_LOG_BURST);
+	ck_assert_str_eq(unit_log.text, "bad word");
+}
+END_TEST
+
 /* A flood of one cause hides no other; texts are compared, not addresses. */
 START_TEST(each_cause_has_a_limit_of_its_own)
 {
@@ -271,6 +285,7 @@ int main(void)
 	tcase_add_test(t, a_limit_lets_a_burst_pass_and_drops_the_rest);
 	tcase_add_test(t, after_ten_seconds_one_passes_with_the_count);
 	tcase_add_test(t, a_limited_line_says_what_was_dropped);
+	tcase_add_test(t, without_limits_each_line_passes);
 	tcase_add_test(t, each_cause_has_a_limit_of_its_own);
 	tcase_add_test(t, a_place_has_a_limit_of_its_own);
 	tcase_add_test(t, a_cut_line_still_says_what_was_dropped);
