@@ -18,6 +18,9 @@
  *                    Of a completion: an error comes in its place.
  *   again=KIND:P[:B] a call of KIND says -FI_EAGAIN with probability P; with B
  *                    it then says so B times and the next one goes through
+ *   raise=KIND:K[:SIG]
+ *                    the K-th call of KIND, and each behind it, begins with
+ *                    signal SIG (15) to its thread; not of a completion
  *   garbage          what a completion of a write says besides its context,
  *                    flags and remote data is noise; of a message it is buffer,
  *                    data and tag (data where no flag says that there is some)

@@ -1,6 +1,7 @@
 #include "shim/spec.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -190,6 +191,20 @@ static bool take_again(const char **pos, struct shim_spec *spec)
 	       take_optional(pos, 0, &rule->burst);
 }
 
+static bool take_raise(const char **pos, struct shim_spec *spec)
+{
+	struct shim_rule *rule = rule_add(spec);
+	uint64_t sig;
+
+	if (rule == NULL || !take_target(pos, rule) ||
+	    !take_number(pos, &rule->at) || rule->at == 0 ||
+	    !take_optional(pos, SIGTERM, &sig) || sig == 0 || sig >= NSIG) {
+		return false;
+	}
+	rule->sig = (int)sig;
+	return true;
+}
+
 static bool take_keys(const char **pos, struct shim_spec *spec)
 {
 	do {
@@ -259,6 +274,9 @@ static bool take_item(const char **pos, struct shim_spec *spec)
 	}
 	if (is_word(name, len, "again")) {
 		return take_again(pos, spec);
+	}
+	if (is_word(name, len, "raise")) {
+		return take_raise(pos, spec);
 	}
 	if (is_word(name, len, "keys")) {
 		return take_keys(pos, spec);

@@ -52,6 +52,7 @@ struct shim_rule {
 	uint64_t at;
 	uint64_t cnt; /* 0: for ever */
 	int err;
+	int sig; /* to be raised; 0: it is refused */
 	/* again */
 	double chance;
 	uint64_t burst; /* 0: each call is a draw of its own */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -119,8 +120,9 @@ static bool fail_hits_locked(struct shim_rule *rule)
 	       (rule->cnt == 0 || rule->seen - rule->at < rule->cnt);
 }
 
+/* *@sig: that the call begins with, if any. */
 static int rule_says_locked(struct shim_rule *rule, enum shim_kind kind,
-			    int rail)
+			    int rail, int *sig)
 {
 	if ((rule->kinds & FR_BIT(kind)) == 0 ||
 	    (rule->rail != SHIM_ANY_RAIL && rule->rail != rail)) {
@@ -129,12 +131,16 @@ static int rule_says_locked(struct shim_rule *rule, enum shim_kind kind,
 	if (rule->is_again) {
 		return again_hits_locked(rule) ? -EAGAIN : 0;
 	}
-	return fail_hits_locked(rule) ? -rule->err : 0;
+	if (!fail_hits_locked(rule)) {
+		return 0;
+	}
+	*sig = rule->sig != 0 ? rule->sig : *sig;
+	return -rule->err;
 }
 
 int shim_refuse(enum shim_kind kind, int rail)
 {
-	int ret = 0;
+	int ret = 0, sig = 0;
 
 	if (shim_inside != 0) {
 		return 0;
@@ -142,10 +148,13 @@ int shim_refuse(enum shim_kind kind, int rail)
 	pthread_mutex_lock(&state.lock);
 	state.calls[kind]++;
 	for (unsigned i = 0; i < state.spec.rule_cnt && ret == 0; i++) {
-		ret = rule_says_locked(&state.spec.rule[i], kind, rail);
+		ret = rule_says_locked(&state.spec.rule[i], kind, rail, &sig);
 	}
 	state.faults[kind] += ret != 0;
 	pthread_mutex_unlock(&state.lock);
+	if (sig != 0) {
+		raise(sig);
+	}
 	if (ret != 0 && ret != -EAGAIN) {
 		shim_log("fault %s %d %d", shim_kind_name(kind), rail, -ret);
 	}

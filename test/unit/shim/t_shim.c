@@ -2,6 +2,7 @@
 
 #include <check.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,6 +137,33 @@ START_TEST(a_burst_of_refusals_lets_the_next_one_through)
 				 i % 4 == 3 ? 0 : -FI_EAGAIN);
 	}
 	ck_assert_int_eq(shim->faults("recv"), 6);
+	world_close(&w);
+}
+END_TEST
+
+static volatile sig_atomic_t signals;
+
+static void count_signal(int sig)
+{
+	signals += sig == SIGUSR1 ? 1 : 100;
+}
+
+START_TEST(a_call_begins_with_a_signal_and_goes_on)
+{
+	char mem[64];
+
+	if (!provider(_i)) {
+		return;
+	}
+	ck_assert_int_eq(world_open(&w, prov), 0);
+	signals = 0;
+	ck_assert(signal(SIGUSR1, count_signal) != SIG_ERR);
+	set("raise=recv:3:10");
+	for (int i = 0; i < 5; i++) {
+		ck_assert_int_eq(world_recv(&w.b, mem, 64, mem), 0);
+		ck_assert_int_eq(signals, i < 2 ? 0 : i - 1);
+	}
+	ck_assert_int_eq(shim->faults("recv"), 0);
 	world_close(&w);
 }
 END_TEST
@@ -579,6 +607,8 @@ int main(void)
 	tcase_add_loop_test(t, each_call_that_opens_can_fail, 0, PROVIDERS);
 	tcase_add_loop_test(t, the_kth_post_fails_and_no_other, 0, PROVIDERS);
 	tcase_add_loop_test(t, a_burst_of_refusals_lets_the_next_one_through, 0,
+			    PROVIDERS);
+	tcase_add_loop_test(t, a_call_begins_with_a_signal_and_goes_on, 0,
 			    PROVIDERS);
 	tcase_add_loop_test(t, refusals_come_as_often_as_was_said, 0,
 			    PROVIDERS);

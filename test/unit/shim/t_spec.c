@@ -1,5 +1,6 @@
 #include <check.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,6 +63,21 @@ START_TEST(a_failure_has_defaults)
 }
 END_TEST
 
+START_TEST(a_signal_is_the_one_that_asks_to_end)
+{
+	ck_assert_int_eq(
+		shim_spec_parse("raise=reg:3;raise=read@1:2:10", &spec, &bad),
+		0);
+	ck_assert_uint_eq(spec.rule_cnt, 2);
+	ck_assert_int_eq(spec.rule[0].sig, SIGTERM);
+	ck_assert_uint_eq(spec.rule[0].at, 3);
+	ck_assert_uint_eq(spec.rule[0].cnt, 0);
+	ck_assert_int_eq(spec.rule[0].err, 0);
+	ck_assert_int_eq(spec.rule[1].sig, 10);
+	ck_assert_int_eq(spec.rule[1].rail, 1);
+}
+END_TEST
+
 START_TEST(a_refusal_has_a_probability_and_maybe_a_burst)
 {
 	ck_assert_int_eq(shim_spec_parse("again=post:0.25;again=write@0:1:1000",
@@ -113,6 +129,11 @@ static const char *const wrong[] = {
 	"fail=write:1:5000",
 	"fail=write:1:5:x",
 	"fail=write:1:5:1:1",
+	"raise=write",
+	"raise=write:0",
+	"raise=write:1:0",
+	"raise=write:1:999",
+	"raise=write:1:15:1",
 	"again=write",
 	"again=write:2",
 	"again=write:x",
@@ -159,6 +180,7 @@ int main(void)
 	tcase_add_test(t, no_text_asks_for_nothing);
 	tcase_add_test(t, every_item_is_read);
 	tcase_add_test(t, a_failure_has_defaults);
+	tcase_add_test(t, a_signal_is_the_one_that_asks_to_end);
 	tcase_add_test(t, a_refusal_has_a_probability_and_maybe_a_burst);
 	tcase_add_test(t, kinds_can_be_joined_and_grouped);
 	tcase_add_loop_test(t, what_is_wrong_is_refused_where_it_begins, 0,
