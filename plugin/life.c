@@ -28,7 +28,7 @@ struct life_text {
 };
 
 /* Guards both lists and the writing of everything else below. */
-static struct fr_lock life_lock = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+static struct fr_lock life_lock = FR_LOCK_OWNED_INIT;
 static struct fr_list life_holds = {&life_holds, &life_holds};
 static struct fr_list life_texts = {&life_texts, &life_texts};
 
@@ -329,6 +329,12 @@ void fr_shell_unload(void)
 	/* At exit the host may have torn down what its logger stands on. */
 	fr_log_set_sink(NULL);
 
+	if (fr_lock_is_mine(&life_lock) || !fr_net_halt()) {
+		/* A signal's handler ends the process out of a call of ours:
+		 * what is open ends with it. */
+		atomic_store(&life_owner, 0);
+		return;
+	}
 	fr_lock_take(&life_lock);
 	while (!fr_list_empty(&life_holds)) {
 		life_drop_locked(FR_CONTAINER_OF(life_holds.next,

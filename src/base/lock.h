@@ -6,6 +6,7 @@
 #define FR_BASE_LOCK_H
 
 #include <assert.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
 
@@ -16,6 +17,16 @@ struct fr_lock {
 	pthread_t owner; /* valid while held */
 #endif
 };
+
+/* Initialisers; one of the second kind knows which thread has it. */
+#define FR_LOCK_INIT                                                           \
+	{                                                                      \
+		.mutex = PTHREAD_MUTEX_INITIALIZER                             \
+	}
+#define FR_LOCK_OWNED_INIT                                                     \
+	{                                                                      \
+		.mutex = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP               \
+	}
 
 static inline void fr_lock_init(struct fr_lock *lock)
 {
@@ -61,6 +72,18 @@ static inline void fr_lock_drop(struct fr_lock *lock)
 	lock->held = false;
 #endif
 	pthread_mutex_unlock(&lock->mutex);
+}
+
+/* Of one with FR_LOCK_OWNED_INIT: whether the calling thread has it. Waits for
+ * another one that does. */
+static inline bool fr_lock_is_mine(struct fr_lock *lock)
+{
+	int ret = pthread_mutex_lock(&lock->mutex);
+
+	if (ret == 0) {
+		pthread_mutex_unlock(&lock->mutex);
+	}
+	return ret == EDEADLK;
 }
 
 #ifndef NDEBUG

@@ -644,6 +644,26 @@ void fr_conn_reap_locked(void)
 	}
 }
 
+/* At the end a thread may have been interrupted with the set's lock, for ever;
+ * its set has other users then, and would stay anyhow. */
+static bool conn_can_drop_locked(const struct fr_conn *conn)
+{
+	struct fr_lock *lock = &conn->set->lock;
+
+	fr_lock_assert(&fr_core.lock);
+	if (conn->called) {
+		return false;
+	}
+	if (!fr_core.ending) {
+		return true;
+	}
+	if (!fr_lock_try(lock)) {
+		return false;
+	}
+	fr_lock_drop(lock);
+	return true;
+}
+
 /* Off the list, so that nobody finds it; NULL when none is left. */
 static struct fr_conn *conn_take_dropped(void)
 {
@@ -654,7 +674,7 @@ static struct fr_conn *conn_take_dropped(void)
 		struct fr_conn *conn =
 			FR_CONTAINER_OF(pos, struct fr_conn, node);
 
-		if (!conn->called) {
+		if (conn_can_drop_locked(conn)) {
 			fr_list_del(&conn->node);
 			found = conn;
 			break;

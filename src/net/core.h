@@ -37,6 +37,7 @@ struct fr_core {
 	struct fr_list sets;	 /* fr_set.node */
 	struct fr_list connects; /* fr_conn.node */
 	unsigned objects;	 /* sets alive: conf and fabric must stay */
+	bool ending;		 /* the process, or this library: see halt */
 	bool tclass_warned;	 /* of one that cannot be */
 };
 

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "net/conn.h"
 #include "net/progress.h"
@@ -14,14 +15,14 @@
 #define KEEPER_PERIOD_NS (100 * FR_NS_PER_MS)
 
 static struct {
-	pthread_mutex_t life; /* starts and joins; the thread never takes it */
+	struct fr_lock life; /* starts and joins; the thread never takes it */
 	unsigned cnt;
 	pthread_t thread;
 	pthread_mutex_t mutex; /* guards stop */
 	pthread_cond_t wake;
 	bool stop;
 } keeper = {
-	.life = PTHREAD_MUTEX_INITIALIZER,
+	.life = FR_LOCK_OWNED_INIT,
 	.mutex = PTHREAD_MUTEX_INITIALIZER,
 };
 
@@ -108,14 +109,14 @@ int fr_keeper_get(void)
 {
 	int ret = 0;
 
-	pthread_mutex_lock(&keeper.life);
+	fr_lock_take(&keeper.life);
 	if (keeper.cnt == 0) {
 		ret = keeper_start();
 	}
 	if (ret == 0) {
 		keeper.cnt++;
 	}
-	pthread_mutex_unlock(&keeper.life);
+	fr_lock_drop(&keeper.life);
 	return ret;
 }
 
@@ -131,19 +132,22 @@ static void keeper_end(void)
 
 void fr_keeper_put(void)
 {
-	pthread_mutex_lock(&keeper.life);
+	fr_lock_take(&keeper.life);
 	if (keeper.cnt != 0 && --keeper.cnt == 0) {
 		keeper_end();
 	}
-	pthread_mutex_unlock(&keeper.life);
+	fr_lock_drop(&keeper.life);
 }
 
 void fr_keeper_halt(void)
 {
-	pthread_mutex_lock(&keeper.life);
+	if (fr_lock_is_mine(&keeper.life)) {
+		return; /* interrupted in a start or a join */
+	}
+	fr_lock_take(&keeper.life);
 	if (keeper.cnt != 0) {
 		keeper.cnt = 0;
 		keeper_end();
 	}
-	pthread_mutex_unlock(&keeper.life);
+	fr_lock_drop(&keeper.life);
 }

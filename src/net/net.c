@@ -18,7 +18,7 @@ _Static_assert(FR_MAX_COMM_IDS == FR_IMM_COMM_CNT,
 _Static_assert(FR_MAX_REQS == FR_NET_MAX_REQS, "the host counts on as many");
 
 struct fr_core fr_core = {
-	.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER},
+	.lock = FR_LOCK_OWNED_INIT,
 	.sets = {&fr_core.sets, &fr_core.sets},
 	.connects = {&fr_core.connects, &fr_core.connects},
 };
@@ -54,6 +54,7 @@ static int core_start_locked(void)
 	 * lives on. */
 	setenv("NCCL_PROTO", "^LL128", 0);
 	fr_core.tclass_warned = false;
+	fr_core.ending = false;
 	fr_core.ready = true;
 	return 0;
 }
@@ -135,11 +136,22 @@ static struct fr_set *unload_next(void)
 	return unused;
 }
 
+bool fr_net_halt(void)
+{
+	fr_keeper_halt();
+	if (fr_lock_is_mine(&fr_core.lock)) {
+		return false;
+	}
+	fr_lock_take(&fr_core.lock);
+	fr_core.ending = true;
+	fr_lock_drop(&fr_core.lock);
+	return true;
+}
+
 void fr_net_unload(void)
 {
 	struct fr_set *set;
 
-	fr_keeper_halt();
 	fr_conn_drop_all();
 	while ((set = unload_next()) != NULL) {
 		fr_set_destroy(set);

@@ -4,7 +4,7 @@
 
 #define TABLE_BITS 12
 
-static struct fr_lock table_lock = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+static struct fr_lock table_lock = FR_LOCK_INIT;
 static struct fr_net_mr *table[1u << TABLE_BITS]; /* guarded by table_lock */
 
 static struct fr_net_mr **table_at(const struct fr_net_mr *mr)

@@ -123,6 +123,11 @@ void fr_net_put(struct fr_net *net)
 	fake_net.refs--;
 }
 
+bool fr_net_halt(void)
+{
+	return !fake_net.interrupted;
+}
+
 void fr_net_unload(void)
 {
 	saw(FAKE_NET_UNLOAD, NULL);

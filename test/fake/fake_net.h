@@ -45,6 +45,7 @@ struct fake_net {
 	unsigned msgs;	 /* of the request that test is asked about */
 	size_t sizes[FR_NET_MAX_GROUP];
 	unsigned device_cnt;
+	bool interrupted; /* as if the caller's thread had been in a call */
 	struct fr_net_props props;
 	int unload_fd; /* written to by unload; -1: not */
 

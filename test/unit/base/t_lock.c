@@ -84,6 +84,21 @@ START_TEST(a_lock_taken_by_trying_is_held)
 }
 END_TEST
 
+START_TEST(an_owned_lock_knows_its_thread)
+{
+	static struct fr_lock own = FR_LOCK_OWNED_INIT;
+
+	ck_assert(!fr_lock_is_mine(&own));
+	fr_lock_take(&own);
+	ck_assert(fr_lock_is_mine(&own));
+	fr_lock_drop(&own);
+	ck_assert(!fr_lock_is_mine(&own));
+	ck_assert(fr_lock_try(&own));
+	ck_assert(fr_lock_is_mine(&own));
+	fr_lock_drop(&own);
+}
+END_TEST
+
 #ifndef NDEBUG
 START_TEST(asserting_a_free_lock_aborts)
 {
@@ -100,6 +115,7 @@ int main(void)
 	tcase_add_test(t, one_thread_at_a_time_is_inside);
 	tcase_add_test(t, trying_a_held_lock_fails_at_once);
 	tcase_add_test(t, a_lock_taken_by_trying_is_held);
+	tcase_add_test(t, an_owned_lock_knows_its_thread);
 #ifndef NDEBUG
 	tcase_add_test_raise_signal(t, asserting_a_free_lock_aborts, SIGABRT);
 #endif

@@ -689,6 +689,22 @@ START_TEST(what_a_thread_is_in_connect_with_is_not_dropped)
 }
 END_TEST
 
+/* By a signal's handler that calls exit(). */
+START_TEST(what_a_thread_was_interrupted_in_is_not_waited_for)
+{
+	fresh();
+	ck_assert_int_eq(try_connect(), -EAGAIN);
+	fr_core.ending = true;
+	fr_lock_take(&net_a.set->lock);
+	fr_conn_drop_all();
+	fr_lock_drop(&net_a.set->lock);
+	ck_assert(!fr_list_empty(&fr_core.connects));
+	fr_conn_drop_all();
+	ck_assert(fr_list_empty(&fr_core.connects));
+	fr_core.ending = false;
+}
+END_TEST
+
 START_TEST(what_no_thread_is_in_connect_with_is_dropped)
 {
 	fresh();
@@ -734,6 +750,7 @@ int main(void)
 	tcase_add_test(tc, a_connect_that_nobody_calls_is_reclaimed);
 	tcase_add_test(tc, the_last_reference_ends_connects_under_way);
 	tcase_add_test(limit, what_a_thread_is_in_connect_with_is_not_dropped);
+	tcase_add_test(tc, what_a_thread_was_interrupted_in_is_not_waited_for);
 	tcase_add_test(tc, what_no_thread_is_in_connect_with_is_dropped);
 	return net_main("conn", cases, FR_ARRAY_LEN(cases));
 }

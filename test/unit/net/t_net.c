@@ -240,6 +240,19 @@ START_TEST(the_last_reference_leaves_nothing_that_nobody_uses)
 }
 END_TEST
 
+START_TEST(an_end_from_within_a_call_is_known)
+{
+	net_open();
+	fr_lock_take(&fr_core.lock);
+	ck_assert(!fr_net_halt());
+	ck_assert(!fr_core.ending);
+	fr_lock_drop(&fr_core.lock);
+	ck_assert(fr_net_halt());
+	ck_assert(fr_core.ending);
+	fr_core.ending = false;
+}
+END_TEST
+
 int main(void)
 {
 	TCase *tc = tcase_create("net");
@@ -258,5 +271,6 @@ int main(void)
 	tcase_add_test(tc, an_open_comm_keeps_what_it_stands_on);
 	tcase_add_test(tc, ll128_is_switched_off_unless_the_user_chose);
 	tcase_add_test(tc, the_last_reference_leaves_nothing_that_nobody_uses);
+	tcase_add_test(tc, an_end_from_within_a_call_is_known);
 	return net_main("net", &tc, 1);
 }

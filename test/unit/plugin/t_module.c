@@ -71,6 +71,21 @@ START_TEST(the_end_of_the_process_unloads_the_core_once)
 }
 END_TEST
 
+START_TEST(an_end_from_within_a_call_unloads_nothing)
+{
+	pid_t pid = fork();
+
+	ck_assert_int_ge(pid, 0);
+	if (pid == 0) {
+		start_all();
+		fake_net.interrupted = true;
+		exit(0);
+	}
+	reap(pid);
+	ck_assert_int_eq(unloads_seen(), 0);
+}
+END_TEST
+
 START_TEST(a_process_that_never_called_init_unloads_nothing)
 {
 	pid_t pid = fork();
@@ -107,6 +122,7 @@ int main(void)
 
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, the_end_of_the_process_unloads_the_core_once);
+	tcase_add_test(tcase, an_end_from_within_a_call_unloads_nothing);
 	tcase_add_test(tcase, a_process_that_never_called_init_unloads_nothing);
 	tcase_add_test(tcase,
 		       a_forked_child_ends_without_touching_its_parents_core);
