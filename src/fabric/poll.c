@@ -81,6 +81,11 @@ static FR_NOINLINE int rail_harvest_error(struct fr_rail *rail)
 		return ret == -FI_EAGAIN ? 0 : (int)ret;
 	}
 	rail_keep_text(rail, entry);
+	/* Completions were lost: whose they were nobody can say, and no more
+	 * will come. */
+	if (fr_unlikely(entry->err == FI_EOVERRUN)) {
+		return -FI_EOVERRUN;
+	}
 	err = fr_fi_errno(entry->err > 0 ? -entry->err : -FI_EOTHER);
 	op = entry->op_context;
 	if (op == NULL || (entry->flags & FI_REMOTE_WRITE) != 0) {

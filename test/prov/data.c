@@ -71,8 +71,14 @@ static void *target_of(const struct prov_ep *to, const struct prov_post *post,
 static void complete(struct prov_cq *cq, void *context, uint64_t flags,
 		     size_t bytes, uint64_t data, int err)
 {
-	struct prov_entry *entry = prov_new(sizeof(*entry));
+	struct prov_entry *entry;
 
+	cq->overrun = cq->overrun || (prov.is.overruns && cq->used == cq->size);
+	if (cq->overrun) {
+		return;
+	}
+	entry = prov_new(sizeof(*entry));
+	cq->used++;
 	entry->err.op_context = context;
 	entry->err.flags = flags;
 	entry->err.len = bytes;

@@ -135,6 +135,13 @@ static struct prov_entry *cq_first(struct prov_cq *cq)
 					 node);
 }
 
+static void cq_forget(struct prov_cq *cq, struct prov_entry *entry)
+{
+	fr_list_del(&entry->node);
+	free(entry);
+	cq->used--;
+}
+
 static ssize_t cq_read_locked(struct prov_cq *cq, struct fi_cq_data_entry *out,
 			      size_t cnt)
 {
@@ -151,13 +158,12 @@ static ssize_t cq_read_locked(struct prov_cq *cq, struct fi_cq_data_entry *out,
 			.len = entry->err.len,
 			.data = entry->err.data,
 		};
-		fr_list_del(&entry->node);
-		free(entry);
+		cq_forget(cq, entry);
 	}
 	if (got != 0) {
 		return (ssize_t)got;
 	}
-	return cq_first(cq) != NULL ? -FI_EAVAIL : -FI_EAGAIN;
+	return cq_first(cq) != NULL || cq->overrun ? -FI_EAVAIL : -FI_EAGAIN;
 }
 
 static ssize_t cq_read(struct fid_cq *fid, void *buf, size_t cnt)
@@ -184,8 +190,10 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *out,
 	entry = cq_first(cq);
 	if (entry != NULL && entry->err.err != 0) {
 		*out = entry->err;
-		fr_list_del(&entry->node);
-		free(entry);
+		cq_forget(cq, entry);
+		ret = 1;
+	} else if (entry == NULL && cq->overrun) {
+		*out = (struct fi_cq_err_entry){.err = FI_EOVERRUN};
 		ret = 1;
 	}
 	pthread_mutex_unlock(&prov.lock);
@@ -223,6 +231,7 @@ int prov_cq_open(struct fid_domain *fid, struct fi_cq_attr *attr,
 	PROV_CHECK(attr->format == FI_CQ_FORMAT_DATA, "format of a queue");
 	cq->domain = FR_CONTAINER_OF(fid, struct prov_domain, fid);
 	fr_list_init(&cq->entries);
+	cq->size = attr->size;
 	cq->fid.fid.ops = &cq_fid_ops;
 	cq->fid.ops = &cq_ops;
 	domain_use(cq->domain);

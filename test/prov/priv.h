@@ -48,6 +48,8 @@ struct prov_cq {
 	struct fid_cq fid;
 	struct prov_domain *domain;
 	unsigned users;
+	size_t size, used;
+	bool overrun;
 	struct fr_list entries;
 };
 

@@ -33,6 +33,8 @@ struct fr_prov {
 	size_t cq_data_size;
 	size_t max_msg_size;
 	unsigned again_percent; /* of posts are refused with -FI_EAGAIN */
+	bool overruns; /* a completion queue has room for what was asked for,
+			  and ends with FI_EOVERRUN behind that */
 };
 
 struct fr_prov_api {

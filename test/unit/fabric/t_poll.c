@@ -251,6 +251,20 @@ START_TEST(a_broken_queue_is_an_error_that_is_logged)
 }
 END_TEST
 
+/* Whose completions were lost it does not say. */
+START_TEST(an_overrun_breaks_the_queue)
+{
+	struct unit_op *op = sent(8);
+
+	fake_fi_complete_error(NULL, 0, FI_EOVERRUN, 0);
+	ck_assert_int_eq(fr_rail_poll(rail), -EIO);
+	ck_assert_uint_eq(unit_log.cnt[FR_LOG_ERROR], 1);
+	unit_assert_said(FR_LOG_ERROR, "cannot read its completion queue");
+	ck_assert_uint_eq(owner.errors, 0);
+	ck_assert_uint_eq(op->calls, 0);
+}
+END_TEST
+
 /* A done function may post at once: its operation is free again. */
 static void repost(struct fr_op *op, struct fr_rail *on, int err, size_t bytes)
 {
@@ -296,6 +310,7 @@ int main(void)
 	tcase_add_test(t, errors_between_entries_keep_their_place);
 	tcase_add_test(t, a_poll_is_bounded);
 	tcase_add_test(t, a_broken_queue_is_an_error_that_is_logged);
+	tcase_add_test(t, an_overrun_breaks_the_queue);
 	tcase_add_test(t, a_done_function_may_post_its_operation_again);
 	return unit_run(t, "fabric/poll");
 }
