@@ -60,6 +60,15 @@ static ssize_t ep_recv(struct fid_ep *fid, void *buf, size_t len, void *desc,
 	return posted(ep, SHIM_RECV, len, 0, ret);
 }
 
+/* Around a post of a message. */
+static ssize_t spoiled(const void *buf, size_t len, ssize_t ret)
+{
+	if (ret != 0) {
+		shim_spoil(buf, len, true);
+	}
+	return ret;
+}
+
 static ssize_t ep_send(struct fid_ep *fid, const void *buf, size_t len,
 		       void *desc, fi_addr_t dest, void *context)
 {
@@ -69,7 +78,9 @@ static ssize_t ep_send(struct fid_ep *fid, const void *buf, size_t len,
 	if (ret != 0) {
 		return ret;
 	}
+	shim_spoil(buf, len, false);
 	SHIM_REAL(ret, ep->real_msg->send(fid, buf, len, desc, dest, context));
+	ret = spoiled(buf, len, ret);
 	return posted(ep, SHIM_SEND, len, 0, ret);
 }
 
@@ -107,7 +118,9 @@ static ssize_t ep_sendmsg(struct fid_ep *fid, const struct fi_msg *msg,
 	if (ret != 0) {
 		return ret;
 	}
+	shim_spoil(msg->msg_iov->iov_base, msg->msg_iov->iov_len, false);
 	SHIM_REAL(ret, ep->real_msg->sendmsg(fid, msg, flags));
+	ret = spoiled(msg->msg_iov->iov_base, msg->msg_iov->iov_len, ret);
 	return posted(ep, SHIM_SEND, iov_bytes(msg->msg_iov, msg->iov_count), 0,
 		      ret);
 }

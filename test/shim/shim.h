@@ -27,6 +27,9 @@
  *   shuffle          each fi_getinfo has its list in another order
  *   keys=N[,N...]    keys for registrations that a peer may write to: the first
  *                    one of the list that the domain does not use yet
+ *   spoil=BYTE:AT:N  N is added to the 64 bits at byte AT of each message that
+ *                    begins with BYTE and is long enough, in its sender's
+ *                    memory, and again when it is sent again
  *   cqdata=N         bytes of remote data that fi_getinfo promises
  *   gpu              fi_getinfo offers memory of a GPU to who asks for it, the
  *                    one of fake/fake_cuda.h; for providers whose peers give

@@ -230,6 +230,21 @@ static bool take_log(const char **pos, struct shim_spec *spec)
 	return true;
 }
 
+static bool take_spoil(const char **pos, struct shim_spec *spec)
+{
+	uint64_t first;
+
+	if (!take_number(pos, &first) || first > UINT8_MAX ||
+	    !take_char(pos, ':') || !take_number(pos, &spec->spoil_at) ||
+	    spec->spoil_at == 0 || spec->spoil_at > SHIM_SPOIL_MAX ||
+	    !take_char(pos, ':')) {
+		return false;
+	}
+	spec->spoils = true;
+	spec->spoil_first = (uint8_t)first;
+	return take_number(pos, &spec->spoil_add);
+}
+
 static bool take_cqdata(const char **pos, struct shim_spec *spec)
 {
 	uint64_t bytes;
@@ -283,6 +298,9 @@ static bool take_item(const char **pos, struct shim_spec *spec)
 	}
 	if (is_word(name, len, "cqdata")) {
 		return take_cqdata(pos, spec);
+	}
+	if (is_word(name, len, "spoil")) {
+		return take_spoil(pos, spec);
 	}
 	return is_word(name, len, "log") && take_log(pos, spec);
 }

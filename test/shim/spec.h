@@ -42,6 +42,7 @@ enum shim_kind {
 #define SHIM_RULES 16
 #define SHIM_KEYS 16
 #define SHIM_PATH 256
+#define SHIM_SPOIL_MAX 65536
 #define SHIM_ANY_RAIL (-1)
 
 struct shim_rule {
@@ -72,6 +73,10 @@ struct shim_spec {
 	bool gpu;
 	unsigned key_cnt;
 	uint64_t key[SHIM_KEYS];
+	bool spoils;
+	uint8_t spoil_first; /* a message that begins with it */
+	uint64_t spoil_at;
+	uint64_t spoil_add;
 	unsigned cq_data; /* 0: as it is */
 	char log[SHIM_PATH];
 };

@@ -191,6 +191,25 @@ bool shim_wants_gpu(void)
 	return flag(&state.spec.gpu);
 }
 
+/* The caller's memory is ours to write to: it is a test's. */
+void shim_spoil(const void *buf, size_t bytes, bool undo)
+{
+	uint8_t *msg = (uint8_t *)(uintptr_t)buf;
+	uint64_t word, add;
+	size_t at;
+
+	pthread_mutex_lock(&state.lock);
+	at = state.spec.spoil_at;
+	add = undo ? 0 - state.spec.spoil_add : state.spec.spoil_add;
+	if (shim_inside == 0 && state.spec.spoils &&
+	    bytes >= at + sizeof(word) && msg[0] == state.spec.spoil_first) {
+		memcpy(&word, msg + at, sizeof(word));
+		word += add;
+		memcpy(msg + at, &word, sizeof(word));
+	}
+	pthread_mutex_unlock(&state.lock);
+}
+
 unsigned shim_cq_data(void)
 {
 	unsigned bytes;

@@ -43,6 +43,8 @@ bool shim_wants_shuffle(void);
 bool shim_wants_posts(void);
 bool shim_wants_gpu(void);
 unsigned shim_cq_data(void);
+/* A message of @bytes is about to be sent, or was refused (@undo). */
+void shim_spoil(const void *buf, size_t bytes, bool undo);
 /* Key number @i of the list. False: there are no more. */
 bool shim_key(unsigned i, uint64_t *key);
 

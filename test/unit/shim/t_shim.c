@@ -588,6 +588,45 @@ START_TEST(remote_data_can_be_narrowed)
 }
 END_TEST
 
+/* Sends @out, which arrives in @in. */
+static void send_one(uint8_t *out, size_t bytes, uint8_t *in)
+{
+	struct fi_cq_data_entry entry;
+
+	memset(in, 0, 64);
+	ck_assert_int_eq(world_recv(&w.b, in, 64, in), 0);
+	ck_assert_int_eq(world_send(&w.a, out, bytes, out), 0);
+	ck_assert_int_eq(world_read_wait(&w, &w.b, &entry), 1);
+	ck_assert_int_eq(world_read_wait(&w, &w.a, &entry), 1);
+}
+
+START_TEST(a_message_is_spoiled_and_others_are_not)
+{
+	uint8_t out[24] = {7, 0, 0, 0, 0, 0, 0, 0, 255}, in[64];
+
+	if (!provider(_i)) {
+		return;
+	}
+	ck_assert_int_eq(world_open(&w, prov), 0);
+	world_connect(&w);
+	set("spoil=7:8:513;again=send:1:1");
+	ck_assert_int_eq(world_send(&w.a, out, sizeof(out), out), -FI_EAGAIN);
+	ck_assert_uint_eq(out[8], 255);
+	send_one(out, sizeof(out), in);
+	ck_assert_uint_eq(in[0], 7);
+	ck_assert_uint_eq(in[8], 0);
+	ck_assert_uint_eq(in[9], 3);
+	set("spoil=7:8:513");
+	out[9] = 0;
+	send_one(out, 15, in);
+	ck_assert_uint_eq(in[9], 0);
+	out[0] = 8;
+	send_one(out, sizeof(out), in);
+	ck_assert_uint_eq(in[9], 0);
+	world_close(&w);
+}
+END_TEST
+
 START_TEST(a_wrong_text_changes_nothing)
 {
 	set("fail=getinfo:1");
@@ -628,6 +667,8 @@ int main(void)
 		t, a_list_has_another_order_each_time_and_the_same_for_a_seed,
 		0, PROVIDERS);
 	tcase_add_loop_test(t, the_log_tells_of_objects_posts_and_faults, 0,
+			    PROVIDERS);
+	tcase_add_loop_test(t, a_message_is_spoiled_and_others_are_not, 0,
 			    PROVIDERS);
 	tcase_add_loop_test(t, remote_data_can_be_narrowed, 0, PROVIDERS);
 	tcase_add_test(t, a_wrong_text_changes_nothing);

@@ -29,6 +29,7 @@ END_TEST
 START_TEST(every_item_is_read)
 {
 	const char *text = "seed=7;garbage;shuffle;posts;gpu;cqdata=4;"
+			   "spoil=0xc1:56:18446744073709551615;"
 			   "keys=0,4294967301,18446744073709551614;"
 			   "log=/tmp/a b";
 
@@ -36,6 +37,10 @@ START_TEST(every_item_is_read)
 	ck_assert_uint_eq(spec.seed, 7);
 	ck_assert(spec.garbage && spec.shuffle && spec.posts && spec.gpu);
 	ck_assert_uint_eq(spec.cq_data, 4);
+	ck_assert(spec.spoils);
+	ck_assert_uint_eq(spec.spoil_first, 0xc1);
+	ck_assert_uint_eq(spec.spoil_at, 56);
+	ck_assert_uint_eq(spec.spoil_add, UINT64_MAX);
 	ck_assert_uint_eq(spec.key_cnt, 3);
 	ck_assert_uint_eq(spec.key[0], 0);
 	ck_assert_uint_eq(spec.key[1], 4294967301u);
@@ -142,6 +147,13 @@ static const char *const wrong[] = {
 	"keys=1,",
 	"keys=1,,2",
 	"log=",
+	"spoil=1",
+	"spoil=256:8:1",
+	"spoil=1:0:1",
+	"spoil=1:65537:1",
+	"spoil=1:8",
+	"spoil=1:8:",
+	"spoil=1:8:x",
 	"cqdata=0",
 	"cqdata=9",
 	"garbage=1",
