@@ -19,7 +19,7 @@ static struct {
 	uint64_t faults[SHIM_KIND_CNT];
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-_Thread_local unsigned shim_inside;
+_Thread_local unsigned shim_inside SHIM_TLS;
 
 int shim_state_set(const char *text, const char **bad)
 {

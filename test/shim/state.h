@@ -19,12 +19,16 @@ int shim_state_set(const char *text, const char **bad);
 uint64_t shim_state_calls(uint32_t kinds);
 uint64_t shim_state_faults(uint32_t kinds);
 
+/* In the room that each thread has anyhow. The leak sanitizer takes a block of
+ * the heap for such variables, at some addresses, for what it is not. */
+#define SHIM_TLS __attribute__((tls_model("initial-exec")))
+
 /*
  * A provider built from parts calls its own objects through the same tables.
  * What happens inside a call of the real library is its own affair: it is not
  * counted, never refused, and what it opens there stays as it is.
  */
-extern _Thread_local unsigned shim_inside;
+extern _Thread_local unsigned shim_inside SHIM_TLS;
 
 #define SHIM_REAL(ret, call)                                                   \
 	do {                                                                   \
