@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "fabric/cut.h"
 #include "fabric/rail_priv.h"
 #include "fabric/shm_priv.h"
 
@@ -100,6 +101,36 @@ void fr_rail_peer_del(struct fr_rail *rail, uint64_t addr)
 			rail->index, rail->nic->name, rail->fabric->text,
 			fr_fi_text(ret));
 	}
+}
+
+static void peer_cut(struct fr_rail *rail, uint64_t addr,
+		     const struct fr_name *own, enum fr_cut_what what)
+{
+	struct fr_name name = {.len = 0};
+	size_t len = sizeof(name.bytes);
+	unsigned cnt;
+
+	if (!rail->fabric->quirks->names_are_tcp ||
+	    fi_av_lookup(rail->av, addr, name.bytes, &len) != 0 ||
+	    len > sizeof(name.bytes)) {
+		return;
+	}
+	name.len = (uint16_t)len;
+	cnt = fr_cut(&name, own, what);
+	if (cnt != 0) {
+		fr_debug("rail %u on %s: %u connections are cut", rail->index,
+			 rail->nic->name, cnt);
+	}
+}
+
+void fr_rail_peer_cut(struct fr_rail *rail, uint64_t addr)
+{
+	peer_cut(rail, addr, &rail->name[FR_EP_CTRL], FR_CUT_STUCK);
+}
+
+void fr_rail_peer_closed(struct fr_rail *rail, uint64_t addr)
+{
+	peer_cut(rail, addr, NULL, FR_CUT_ALL);
 }
 
 bool fr_rail_peer_revoked(const struct fr_rail *rail, uint64_t addr)

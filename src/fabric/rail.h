@@ -113,6 +113,16 @@ bool fr_rail_peer_revoked(const struct fr_rail *rail, uint64_t addr);
  * held of what all peers share becomes free, and writes to it that it can no
  * more answer complete with -ECONNRESET, instead of never. */
 void fr_rail_peer_gone(struct fr_rail *rail, uint64_t addr);
+/*
+ * What hangs in connections of C, where they are TCP's, comes home with an
+ * error after a poll or two, and the next post makes a new one. Hangs: their
+ * kernel has acknowledged nothing for a second. A connection that came to C
+ * from another process of that host goes as well when it hangs.
+ */
+void fr_rail_peer_cut(struct fr_rail *rail, uint64_t addr);
+/* The same, of an endpoint that its owner has closed, whether it hangs or not.
+ */
+void fr_rail_peer_closed(struct fr_rail *rail, uint64_t addr);
 /* Nothing has come for a second since a peer holds what all share: one that has
  * died, maybe. */
 bool fr_rail_is_stuck(const struct fr_rail *rail);

@@ -39,9 +39,7 @@ static void slot_done(struct fr_op *op, struct fr_rail *rail, int err,
 
 	(void)bytes;
 	slot->in_flight = false;
-	if (--link->path[path].slots_out == 0) {
-		link->path[path].ctrl_stuck = false;
-	}
+	link->path[path].slots_out--;
 	if (slot->settled) {
 		fr_slot_put(slot); /* another one's from here on */
 	}
@@ -177,19 +175,29 @@ int fr_link_send_note(struct fr_link *link, uint8_t type,
 	return 0;
 }
 
-/* A message without number: goes by any path that takes it, or not at all. */
-static void link_post_bare(struct fr_link *link, uint8_t type)
+/* Return: a message without number; NULL: out of memory. */
+static struct fr_slot *bare_slot(struct fr_link *link, uint8_t type)
 {
 	struct fr_slot *slot = fr_link_slot(link, 0);
+
+	if (slot != NULL) {
+		slot->type = type;
+		slot->flags = 0;
+		slot->len = FR_LINK_HDR_BYTES;
+		slot->settled = true;
+	}
+	return slot;
+}
+
+/* Goes by any path that takes it, or not at all. */
+static void link_post_bare(struct fr_link *link, uint8_t type)
+{
+	struct fr_slot *slot = bare_slot(link, type);
 	int ret = -EAGAIN;
 
 	if (slot == NULL) {
 		return;
 	}
-	slot->type = type;
-	slot->flags = 0;
-	slot->len = FR_LINK_HDR_BYTES;
-	slot->settled = true;
 	for (unsigned i = 0; i < link->path_cnt && ret != 0; i++) {
 		slot->path = fr_failover_detour(link, (uint8_t)i);
 		ret = slot_post(link, slot);
@@ -197,6 +205,21 @@ static void link_post_bare(struct fr_link *link, uint8_t type)
 	if (ret != 0) {
 		fr_slot_put(slot);
 	}
+}
+
+bool fr_link_ack_by(struct fr_link *link, uint8_t path)
+{
+	struct fr_slot *slot = bare_slot(link, FR_LINK_ACK);
+
+	if (slot == NULL) {
+		return false;
+	}
+	slot->path = path;
+	if (slot_post(link, slot) != 0) {
+		fr_slot_put(slot);
+		return false;
+	}
+	return true;
 }
 
 /* Stays owed when it cannot go. */

@@ -15,6 +15,8 @@
 #define GOOD_TRIES 3u
 #define TRY_NS (100 * FR_NS_PER_MS)
 #define TRY_BYTES 8u
+/* The kernel repeats a SYN more and more rarely: asked anew, it is soon. */
+#define KNOCK_ANEW_NS (2 * FR_NS_PER_S)
 #define NONE_UP_NS (10 * FR_NS_PER_S)
 
 /* clang-format off */
@@ -103,21 +105,31 @@ void fr_failover_weigh(struct fr_link *link)
 	}
 }
 
+/* How good @path is for a message. */
+static unsigned ctrl_rank(const struct fr_path *path)
+{
+	if (path->state != FR_PATH_UP) {
+		return 0;
+	}
+	return path->ctrl_stuck ? 1 : 2;
+}
+
 uint8_t fr_failover_detour(const struct fr_link *link, uint8_t path)
 {
-	if (fr_likely(link->path[path].state == FR_PATH_UP &&
-		      !link->path[path].ctrl_stuck)) {
+	unsigned best = path;
+
+	if (fr_likely(ctrl_rank(&link->path[path]) == 2)) {
 		return path;
 	}
 	for (unsigned i = 1; i < link->path_cnt; i++) {
 		unsigned other = (path + i) % link->path_cnt;
 
-		if (link->path[other].state == FR_PATH_UP &&
-		    !link->path[other].ctrl_stuck) {
-			return (uint8_t)other;
+		if (ctrl_rank(&link->path[other]) >
+		    ctrl_rank(&link->path[best])) {
+			best = other;
 		}
 	}
-	return path;
+	return (uint8_t)best;
 }
 
 static void say_lost(const struct fr_link *link, unsigned i,
@@ -143,7 +155,7 @@ static void lose(struct fr_link *link, unsigned i, enum fr_log_level level,
 	path_set_state(path, FR_PATH_ASK);
 	path->repair.asked = false;
 	path->repair.lost_ns = link->set->last_tick_ns;
-	path->ctrl_stuck = path->slots_out != 0;
+	path->ctrl_stuck = true;
 	link->up_cnt--;
 	link->none_up_ns = fr_now_ns();
 	fr_failover_weigh(link);
@@ -152,6 +164,8 @@ static void lose(struct fr_link *link, unsigned i, enum fr_log_level level,
 		fr_link_fail(link, -ENOMEM, "out of memory for its repeats");
 		return;
 	}
+	fr_rail_peer_cut(path->rail, path->ctrl_addr);
+	fr_rail_peer_cut(path->rail, path->data_addr);
 	fr_link_owe(link);
 }
 
@@ -165,6 +179,25 @@ bool fr_failover_lose(struct fr_link *link, unsigned i, const char *cause)
 		lose(link, i, FR_LOG_WARN, cause);
 	}
 	return true;
+}
+
+void fr_failover_peer_left(struct fr_link *link, unsigned rail)
+{
+	unsigned cnt = 0, found = 0;
+
+	for (unsigned i = 0; i < link->path_cnt; i++) {
+		if (link->path[i].local_rail == rail) {
+			cnt++;
+			found = i;
+		}
+	}
+	/* Of several we do not know which; and one that is doubted is better
+	 * than none. */
+	if (cnt == 1 && link->up_cnt > 1 &&
+	    link->path[found].state == FR_PATH_UP &&
+	    fr_failover_is_possible(link)) {
+		lose(link, found, FR_LOG_WARN, "the peer has given it up");
+	}
 }
 
 /* -- asking ------------------------------------------------------------------
@@ -230,9 +263,14 @@ static void told_path(struct fr_link *link, unsigned i,
 	learn_name(path, msg, inc, seq);
 	if (path->state == FR_PATH_UP && inc > path->repair.inc) {
 		lose(link, i, FR_LOG_INFO, "the peer has fenced its end");
-	} else if (path->state == FR_PATH_ASK && path->repair.asked &&
-		   msg->type == FR_LINK_FENCED && msg->item_cnt != 0 &&
-		   msg->inc == path->repair.inc) {
+	}
+	if (inc > path->repair.inc) {
+		/* What hangs there must not hold its memory. */
+		fr_rail_peer_closed(path->rail, path->data_addr);
+	}
+	if (path->state == FR_PATH_ASK && path->repair.asked &&
+	    msg->type == FR_LINK_FENCED && msg->item_cnt != 0 &&
+	    msg->inc == path->repair.inc) {
 		/* More may be unknown than one message could name. */
 		path->repair.asked = false;
 		fr_link_owe(link);
@@ -351,6 +389,9 @@ static bool host_answers(struct fr_link *link, struct fr_path *path,
 		fr_knock_stop(probe);
 		return false;
 	default:
+		if (now - probe->started_ns >= KNOCK_ANEW_NS) {
+			fr_knock_stop(probe);
+		}
 		return false;
 	}
 }
@@ -375,9 +416,19 @@ static void try_path(struct fr_link *link, struct fr_path *path, uint64_t now)
 	repair->trying = ret == 0;
 }
 
+/* Messages go by the others until the path takes one: it does with a new
+ * connection, and when those that hang in the old one have come home. */
+static void try_ctrl(struct fr_link *link, struct fr_path *path)
+{
+	if (path->slots_out == 0 &&
+	    fr_link_ack_by(link, (uint8_t)(path - link->path))) {
+		path->ctrl_stuck = false;
+	}
+}
+
 void fr_failover_tick(struct fr_link *link, uint64_t now_ns)
 {
-	if (link->err != 0 || link->up_cnt == link->path_cnt) {
+	if (link->err != 0) {
 		return;
 	}
 	if (link->up_cnt == 0 && now_ns - link->none_up_ns > NONE_UP_NS) {
@@ -385,9 +436,15 @@ void fr_failover_tick(struct fr_link *link, uint64_t now_ns)
 		return;
 	}
 	for (unsigned i = 0; i < link->path_cnt; i++) {
-		if (link->path[i].state == FR_PATH_DOWN) {
-			try_path(link, &link->path[i], now_ns);
+		struct fr_path *path = &link->path[i];
+
+		if (path->state == FR_PATH_DOWN) {
+			try_path(link, path, now_ns);
+		} else if (path->state == FR_PATH_UP && path->ctrl_stuck) {
+			try_ctrl(link, path);
 		}
 	}
-	fr_link_owe(link);
+	if (link->up_cnt != link->path_cnt) {
+		fr_link_owe(link);
+	}
 }

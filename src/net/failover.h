@@ -24,6 +24,9 @@ bool fr_failover_is_possible(const struct fr_link *link);
 /* Path @i does not work. Return: true: the others go on without it, or it was
  * given up before; false: the link cannot do without, @link is unchanged. */
 bool fr_failover_lose(struct fr_link *link, unsigned i, const char *cause);
+/* The peer does not use our rail @rail any more: what it gave up in one
+ * direction will hardly work in the other. */
+void fr_failover_peer_left(struct fr_link *link, unsigned rail);
 /* The path that a control message meant for @path goes by. */
 uint8_t fr_failover_detour(const struct fr_link *link, uint8_t path);
 /* FENCED or RAIL of the peer, link message @seq. */

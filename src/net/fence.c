@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "net/failover.h"
 #include "net/xfer.h"
 
 #define FENCE_JOBS_MAX 16u /* of one peer */
@@ -64,6 +65,7 @@ void fr_fence_arrived(struct fr_link *link, const uint8_t *buf, size_t bytes)
 	job->link = link;
 	link->fence_jobs++;
 	fr_list_push(&set->fences, &job->node);
+	fr_failover_peer_left(link, job->msg.rail);
 	return;
 
 violated:
@@ -120,9 +122,21 @@ int fr_fence_send(struct fr_link *link, const struct fr_fence *msg,
 	return 0;
 }
 
+/* A peer that gave the rail up does not hear us there either. */
+static uint8_t path_beside(const struct fr_link *link, unsigned rail)
+{
+	for (unsigned i = 0; i < link->path_cnt; i++) {
+		if (link->path[i].local_rail != rail &&
+		    link->path[i].state == FR_PATH_UP) {
+			return (uint8_t)i;
+		}
+	}
+	return 0;
+}
+
 static void fence_send(struct fr_link *link, const struct fr_fence *msg)
 {
-	if (fr_fence_send(link, msg, 0) != 0) {
+	if (fr_fence_send(link, msg, path_beside(link, msg->rail)) != 0) {
 		fr_link_fail(link, -ENOMEM, "out of memory for an answer");
 	}
 }

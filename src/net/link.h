@@ -72,9 +72,9 @@ struct fr_path {
 	struct fr_knock probe;
 	struct fr_witness witness;
 	/* failover */
-	uint8_t state;	    /* enum fr_path_state, by path_set_state() */
-	uint8_t lane;	    /* the first path to the same rail of the peer */
-	bool ctrl_stuck;    /* older control messages hang in its connection */
+	uint8_t state;	 /* enum fr_path_state, by path_set_state() */
+	uint8_t lane;	 /* the first path to the same rail of the peer */
+	bool ctrl_stuck; /* its connection may take messages and bring none */
 	uint32_t slots_out; /* control messages in its rail */
 	struct fr_repair repair;
 };
@@ -173,6 +173,8 @@ int fr_link_send_note(struct fr_link *link, uint8_t type,
 void fr_link_arrived(struct fr_set *set, const uint8_t *buf, size_t bytes);
 /* Acknowledges what has come, now. */
 void fr_link_ack(struct fr_link *link);
+/* The same, by @path and no other. Return: whether it takes messages. */
+bool fr_link_ack_by(struct fr_link *link, uint8_t path);
 /* Tells the peer that the link ends, when there is no time to hear whether it
  * has understood: a rail that cannot take it at once loses it. */
 void fr_link_give_up(struct fr_link *link);

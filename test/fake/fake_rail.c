@@ -256,6 +256,19 @@ void fr_rail_peer_gone(struct fr_rail *rail, uint64_t addr)
 	(void)addr;
 }
 
+/* Connections here do not hang by themselves. */
+void fr_rail_peer_cut(struct fr_rail *rail, uint64_t addr)
+{
+	(void)rail;
+	(void)addr;
+}
+
+void fr_rail_peer_closed(struct fr_rail *rail, uint64_t addr)
+{
+	(void)rail;
+	(void)addr;
+}
+
 bool fr_rail_is_stuck(const struct fr_rail *rail)
 {
 	(void)rail;

@@ -105,7 +105,7 @@ at_most() {
 
 # went_on WHAT RAIL: 3 s until it is given up, and some for the answer.
 went_on() {
-	holds "$1: goes on without rail $2" at_most 8000 "$(since "hole$2" "on$2")"
+	holds "$1: goes on without rail $2" at_most 10000 "$(since "hole$2" "on$2")"
 	holds "$1: says so" at_most 20000 "$(since "hole$2" "lost$2")"
 }
 
@@ -153,13 +153,14 @@ one() {
 	shift 2
 	local command=("$@")
 	beside_one() {
-		runs && lose "$rail" 1 "${command[@]}" && heal "$rail" 1
+		runs && lose "$rail" 2 "${command[@]}" && heal "$rail" 2
 	}
 	hosts 3 200mbit
 	survives "$what" beside_one "${stream[@]}" -n 480
 	went_on "$what" "$rail"
 	came_back "$what" "$rail"
 	told "$what" 0 "$rail"
+	told "$what" 1 "$rail"
 }
 
 # two_way WHAT RAIL COMMAND...: both ranks send, and both find out.

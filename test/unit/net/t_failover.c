@@ -88,7 +88,8 @@ START_TEST(a_message_outlives_an_error_of_its_stripe)
 	connected();
 	write_fails((unsigned)_i / 2, _i % 2 != 0, 1);
 	net_exchange(&from, &to, BIG, 7);
-	ck_assert_uint_eq(net_logged("is lost"), 1);
+	ck_assert_uint_eq(net_logged("is lost: fake"), 1);
+	ck_assert_uint_eq(net_logged("is lost: the peer has given it up"), 1);
 	comes_back();
 	net_exchange(&from, &to, BIG, 8);
 	ck_assert_int_eq(link_of_send()->err, 0);
@@ -132,6 +133,38 @@ START_TEST(nothing_comes_late)
 	fr_fake_hold(&data, false);
 	comes_back();
 	ck_assert(net_is_all(to.mem, BIG, 0x5a));
+}
+END_TEST
+
+/* The rail is back, but the connection of its messages is not: a provider may
+ * refuse a new one while the peer still has the old. */
+START_TEST(messages_go_by_others_until_the_path_takes_them)
+{
+	struct fr_path *path;
+	struct fr_req *send, *recv;
+	struct fr_name data;
+
+	connected();
+	path = &link_of_send()->path[pair->send->ctrl_path];
+	data = *fr_rail_name(net_b.set->rail[path->peer_rail], FR_EP_DATA);
+	recv = net_irecv(&to, BIG);
+	net_settle();
+	fr_fake_hold(&data, true);
+	net_fill(from.mem, BIG, 3);
+	send = net_isend(&from, BIG);
+	net_lock(net_a.set);
+	ck_assert(fr_failover_lose(link_of_send(), pair->send->ctrl_path,
+				   "the test says so"));
+	net_unlock(net_a.set);
+	fr_fake_kill(
+		fr_rail_name(net_b.set->rail[path->peer_rail], FR_EP_CTRL));
+	in_time(send, recv);
+	comes_back();
+	for (unsigned i = 0; i < 8; i++) {
+		exchange(&from, &to, 100, i);
+	}
+	ck_assert(path->ctrl_stuck);
+	ck_assert_int_eq(link_of_send()->err, 0);
 }
 END_TEST
 
@@ -332,6 +365,7 @@ int main(void)
 	tcase_add_loop_test(tc, a_message_outlives_a_post_that_is_refused, 0,
 			    2);
 	tcase_add_test(tc, nothing_comes_late);
+	tcase_add_test(tc, messages_go_by_others_until_the_path_takes_them);
 	tcase_add_test(tc, a_write_that_hangs_is_ended_before_its_memory_goes);
 	tcase_add_test(tc, doubt_costs_a_repeat_and_no_more);
 	tcase_add_test(tc, a_third_party_outlives_the_fence);
