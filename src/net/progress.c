@@ -125,8 +125,18 @@ static unsigned set_poll(struct fr_set *set)
 	return events;
 }
 
+/* Out of line: who counts instructions can tell these passes from others.
+ * Return: the thread is to yield. */
+static FR_NOINLINE bool pass_was_empty(struct fr_set *set)
+{
+	set->empty_passes++;
+	return set->yield_after != 0 &&
+	       set->empty_passes % set->yield_after == 0;
+}
+
 bool fr_progress_locked(struct fr_set *set)
 {
+	bool yield = false;
 	unsigned events;
 
 	fr_lock_assert(&set->lock);
@@ -144,7 +154,7 @@ bool fr_progress_locked(struct fr_set *set)
 	if (events != 0) {
 		set->empty_passes = 0;
 	} else {
-		set->empty_passes++;
+		yield = pass_was_empty(set);
 	}
 	look_at_clock(set);
 	if (fr_unlikely(set->bounce_short)) {
@@ -154,8 +164,7 @@ bool fr_progress_locked(struct fr_set *set)
 	    !fr_list_empty(&set->fences) || fr_gpu_owes(set)) {
 		set_flush(set);
 	}
-	return set->yield_after != 0 && set->empty_passes != 0 &&
-	       set->empty_passes % set->yield_after == 0;
+	return yield;
 }
 
 void fr_progress_keeper_locked(struct fr_set *set)
