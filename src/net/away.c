@@ -125,7 +125,7 @@ static bool stripes_from(struct fr_send_req *req, unsigned path)
 			req->flying &= (uint8_t)~bit;
 			req->stale |= bit;
 			req->link->path[path].flying--;
-			if (fr_balance_measures(req->link, req->bytes)) {
+			if (fr_unlikely(req->measured)) {
 				fr_balance_arrived(req->link, path, 0);
 			}
 		}

@@ -6,6 +6,18 @@
 #include "base/log.h"
 #include "net/failover.h"
 
+/* Or rests. */
+static void balance_measure(struct fr_link *link)
+{
+	const struct fr_conf *conf = link->set->conf;
+	bool on = conf->test.weights &&
+		  conf->completion == FR_COMPLETION_DELIVERY &&
+		  link->path_cnt > 1 && !link->rate.rests;
+
+	link->sched.rotate = on;
+	link->measure_from = on ? conf->min_stripe_bytes : UINT64_MAX;
+}
+
 void fr_balance_init(struct fr_link *link)
 {
 	const struct fr_conf *conf = link->set->conf;
@@ -17,11 +29,7 @@ void fr_balance_init(struct fr_link *link)
 		link->weight[i] = 1;
 	}
 	fr_rate_init(&link->rate, link->path_cnt, fr_now_ns());
-	link->sched.rotate = conf->test.weights &&
-			     conf->completion == FR_COMPLETION_DELIVERY &&
-			     link->path_cnt > 1;
-	link->measure_from =
-		link->sched.rotate ? conf->min_stripe_bytes : UINT64_MAX;
+	balance_measure(link);
 }
 
 /* The shares in percent: "25 75". */
@@ -68,6 +76,7 @@ FR_NOINLINE void fr_balance_look(struct fr_link *link, uint64_t now_ns)
 	if (!fr_rate_look(&link->rate, now_ns, &shares)) {
 		return;
 	}
+	balance_measure(link);
 	link->sched.probe = shares.probe;
 	if (!shares.turned && link->rate.even) {
 		return;
@@ -79,9 +88,25 @@ FR_NOINLINE void fr_balance_look(struct fr_link *link, uint64_t now_ns)
 	}
 }
 
+static void balance_wake(struct fr_link *link)
+{
+	uint32_t busy = 0;
+
+	for (unsigned i = 0; i < link->path_cnt; i++) {
+		busy |= link->path[i].flying != 0 ? FR_BIT(i) : 0;
+	}
+	fr_rate_wake(&link->rate, busy);
+	balance_measure(link);
+}
+
 void fr_balance_tick(struct fr_link *link, uint64_t now_ns)
 {
-	if (link->err == 0) {
+	if (link->err != 0) {
+		return;
+	}
+	if (link->rate.rests) {
+		balance_wake(link);
+	} else {
 		fr_balance_look(link, now_ns);
 	}
 }

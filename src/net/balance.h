@@ -20,7 +20,7 @@ void fr_balance_tick(struct fr_link *link, uint64_t now_ns);
 /* New weights, if there is anything new. */
 void fr_balance_look(struct fr_link *link, uint64_t now_ns);
 
-/* Of a message: whether its stripes are told of below. */
+/* Of a new message: whether its stripes are told of below. */
 static inline bool fr_balance_measures(const struct fr_link *link,
 				       uint64_t bytes)
 {

@@ -53,6 +53,19 @@ void fr_rate_init(struct fr_rate *rate, unsigned path_cnt, uint64_t now_ns)
 	}
 }
 
+void fr_rate_wake(struct fr_rate *rate, uint32_t busy)
+{
+	rate->rests = false;
+	rate->left = arrivals(rate);
+	for (unsigned i = 0; i < rate->path_cnt; i++) {
+		struct fr_rate_path *path = &rate->path[i];
+
+		path->bytes = 0;
+		path->busy_ns = 0;
+		path->behind = (busy & FR_BIT(i)) != 0;
+	}
+}
+
 /* A shaper lets a probe pass at once, however slow it is: a path that rose by
  * such and fell again is probed less often. */
 static void note_fall(struct fr_rate_path *path, int strong)
@@ -263,9 +276,17 @@ static bool has_news(const struct fr_rate *rate)
 	return false;
 }
 
+/* Nothing is in doubt, as far as so many messages in so short a time tell. */
+static bool is_calm(const struct fr_rate *rate, uint32_t messages, bool far)
+{
+	return rate->even && rate->streak == 0 && !far && messages == LOOK_MAX;
+}
+
 bool fr_rate_look(struct fr_rate *rate, uint64_t now_ns,
 		  struct fr_rate_shares *out)
 {
+	/* That have come since the last look, if they were all. */
+	uint32_t messages = rate->left == 0 ? rate->look_after : 0;
 	bool far = false;
 	struct summary sum;
 
@@ -292,5 +313,6 @@ bool fr_rate_look(struct fr_rate *rate, uint64_t now_ns,
 			out->probe |= (uint8_t)FR_BIT(i);
 		}
 	}
+	rate->rests = out->probe == 0 && is_calm(rate, messages, far);
 	return true;
 }

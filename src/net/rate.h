@@ -20,13 +20,17 @@
  * little. A path without traffic of late asks for a probe.
  *
  * What is measured is looked at every few messages and in the owner's tick;
- * between, a post or an arrival costs a few additions. Not locked: the owner's.
+ * between, a post or an arrival costs a few additions. As long as all is well
+ * it rests after a look until the next tick, and messages cost nothing.
+ * Not locked: the owner's.
  */
 #ifndef FR_NET_RATE_H
 #define FR_NET_RATE_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "base/util.h"
 
 #define FR_RATE_MAX_PATHS 8u
 
@@ -36,6 +40,7 @@ struct fr_rate_path {
 	uint64_t busy_ns;  /* in which they did */
 	uint64_t last_bytes; /* of the latest post */
 	uint32_t flying;     /* posts that have not arrived */
+	bool behind; /* the first of them waits for what nobody told of */
 
 	double rate;	       /* bytes a nanosecond; 0: not known */
 	double spread;	       /* by what part looks differ from it */
@@ -52,6 +57,7 @@ struct fr_rate {
 	uint32_t look_after; /* messages from look to look */
 	unsigned path_cnt;
 	uint64_t arrived_ns; /* on any path */
+	bool rests;	     /* no post is to be told; see fr_rate_wake() */
 	bool even;	     /* the paths count as equally fast */
 	uint8_t streak;	     /* looks in a row that found @even to be wrong */
 	uint64_t streak_ns;  /* the first of them */
@@ -85,13 +91,19 @@ static inline void fr_rate_posted(struct fr_rate *rate, unsigned path,
 	p->last_bytes = bytes;
 }
 
-/* @bytes: 0 for one that failed. True: look now. */
+/* @bytes: 0 for one that failed. Only of what was told as posted, and of that
+ * also in a rest. True: look now. */
 static inline bool fr_rate_arrived(struct fr_rate *rate, unsigned path,
 				   uint64_t bytes, uint64_t now_ns)
 {
 	struct fr_rate_path *p = &rate->path[path];
 
 	p->flying--;
+	if (fr_unlikely(p->behind)) { /* from now on it is */
+		p->behind = false;
+		p->since_ns = now_ns;
+		bytes = 0;
+	}
 	p->bytes += bytes;
 	/* Passes harvest with one time; a post amid of one is later. */
 	if (now_ns > p->since_ns) {
@@ -102,8 +114,12 @@ static inline bool fr_rate_arrived(struct fr_rate *rate, unsigned path,
 	return --rate->left == 0;
 }
 
+/* The rest is over. @busy: bit a path: posts that were not told are under way
+ * there. */
+void fr_rate_wake(struct fr_rate *rate, uint32_t busy);
+
 /* Sums up what came since the last look. False: nothing did, and @out is not
- * written. */
+ * written. It rests then, or does not. */
 bool fr_rate_look(struct fr_rate *rate, uint64_t now_ns,
 		  struct fr_rate_shares *out);
 

@@ -58,6 +58,7 @@ struct fr_send_req {
 	uint8_t away;	 /* bit a stripe: lost its path, see failover.h */
 	uint8_t stale;	 /* bit a stripe: its op is in a provider for nothing */
 	uint8_t losses;	 /* errors that its stripes met */
+	bool measured;	 /* balance.h is told of its stripes */
 	bool deferred;	 /* in link.deferred */
 	struct fr_list deferred_node;
 	struct fr_stripe stripe[FR_SCHED_MAX_PATHS];

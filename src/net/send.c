@@ -47,7 +47,7 @@ static FR_NOINLINE void stripe_failed(struct fr_send_req *req, unsigned i,
 	}
 	req->flying &= (uint8_t)~FR_BIT(i);
 	link->path[path].flying--;
-	if (fr_balance_measures(link, req->bytes)) {
+	if (fr_unlikely(req->measured)) {
 		fr_balance_arrived(link, path, 0);
 	}
 	fr_req_fail(&req->base, -ECONNRESET);
@@ -73,7 +73,7 @@ static void stripe_done(struct fr_op *op, struct fr_rail *rail, int err,
 	req->flying &= (uint8_t)~FR_BIT(i);
 	link->path[stripe->path].flying--;
 	link->path[stripe->path].moved++;
-	if (fr_balance_measures(link, req->bytes)) {
+	if (fr_unlikely(req->measured)) {
 		fr_balance_arrived(link, stripe->path, stripe->part);
 	}
 	/* Anything less is our own kernel's word, not the peer's. */
@@ -145,7 +145,7 @@ static void stripe_posted(struct fr_send_req *req, unsigned i, uint64_t *now)
 	link->path[stripe->path].flying++;
 	req->to_post &= (uint8_t)~FR_BIT(i);
 	req->flying |= (uint8_t)FR_BIT(i);
-	if (fr_balance_measures(link, req->bytes)) {
+	if (fr_unlikely(req->measured)) {
 		fr_balance_posted(link, stripe->path, stripe->part, now);
 	}
 }
@@ -215,6 +215,7 @@ static void send_plan(struct fr_comm *comm, struct fr_send_req *req)
 	if (fr_unlikely(comm->link->lanes_shared)) {
 		fr_failover_weigh(comm->link);
 	}
+	req->measured = fr_balance_measures(comm->link, req->bytes);
 	req->stripe_cnt = (uint8_t)cnt;
 	req->to_post = (uint8_t)(FR_BIT(cnt) - 1);
 	for (unsigned i = 0; i < cnt; i++) {

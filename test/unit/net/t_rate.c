@@ -26,6 +26,7 @@ struct stripe {
 	unsigned msg;
 	double left;
 	uint64_t bytes;
+	bool measured;
 	uint64_t arrives_ns; /* when @left is 0 */
 };
 
@@ -49,6 +50,7 @@ struct sender {
 	unsigned posted, done; /* messages, in their order */
 	unsigned open[WINDOW]; /* stripes of a message */
 	unsigned turns;
+	unsigned measured; /* messages */
 	double carried;
 };
 
@@ -103,6 +105,7 @@ static void look(struct sender *s)
 	}
 	s->turns += shares.turned;
 	s->sched.probe = shares.probe;
+	s->sched.rotate = !s->rate.rests;
 	memcpy(s->sched.weight, shares.weight, sizeof(s->sched.weight));
 	for (unsigned i = 0; i < sim.pipes; i++) {
 		ck_assert_uint_ne(s->sched.weight[i], 0);
@@ -110,12 +113,36 @@ static void look(struct sender *s)
 	fr_sched_prepare(&s->sched);
 }
 
+/* Sees what is in flight, like the owner of the paths. */
+static void tick(struct sender *s)
+{
+	uint32_t busy = 0;
+
+	if (!s->rate.rests) {
+		look(s);
+		return;
+	}
+	for (unsigned i = 0; i < sim.pipes; i++) {
+		const struct pipe *pipe = &sim.pipe[i];
+
+		for (unsigned j = pipe->head; j != pipe->tail; j++) {
+			if (pipe->queue[j % QUEUE].sender == s - sim.sender) {
+				busy |= FR_BIT(i);
+			}
+		}
+	}
+	fr_rate_wake(&s->rate, busy);
+	s->sched.rotate = true;
+}
+
 static void post(struct sender *s)
 {
+	bool measured = s->bytes >= s->sched.stripe_bytes && !s->rate.rests;
 	struct fr_stripe_plan plan[FR_SCHED_MAX_PATHS];
 	unsigned cnt = fr_sched_plan(&s->sched, &s->cursor, s->bytes, plan);
 
 	s->sched.probe = 0;
+	s->measured += measured;
 	s->open[s->posted % WINDOW] = cnt;
 	for (unsigned i = 0; i < cnt; i++) {
 		struct pipe *pipe = &sim.pipe[plan[i].path];
@@ -126,8 +153,9 @@ static void post(struct sender *s)
 			.msg = s->posted,
 			.left = (double)plan[i].bytes,
 			.bytes = plan[i].bytes,
+			.measured = measured,
 		};
-		if (s->bytes >= s->sched.stripe_bytes) {
+		if (measured) {
 			fr_rate_posted(&s->rate, plan[i].path, plan[i].bytes,
 				       sim.now_ns);
 		}
@@ -164,7 +192,7 @@ static void arrive(unsigned path)
 		struct sender *s = &sim.sender[stripe->sender];
 
 		s->open[stripe->msg % WINDOW]--;
-		if (s->bytes >= s->sched.stripe_bytes &&
+		if (stripe->measured &&
 		    fr_rate_arrived(&s->rate, path, stripe->bytes,
 				    sim.now_ns)) {
 			look(s);
@@ -222,7 +250,7 @@ static void step(void)
 			post(s);
 		}
 		if (sim.now_ns % TICK_NS == 0) {
-			look(s);
+			tick(s);
 		}
 	}
 }
@@ -425,6 +453,61 @@ START_TEST(several_senders_share_rails)
 }
 END_TEST
 
+/* Some 5000 messages a second, and 64 of them after each of 10 ticks. */
+START_TEST(equal_rails_are_measured_now_and_then)
+{
+	start(RATES(10000, 10000, 10000, 10000), MIB, 8);
+	sim.noise = _i * 0.3;
+	run_ms(1000);
+	sim.sender[0].measured = 0;
+	ck_assert_double_gt(speed_over_ms(10000), 39500);
+	ck_assert_uint_eq(sim.sender[0].turns, 0);
+	ck_assert_uint_ge(sim.sender[0].measured, 100 * 64);
+	ck_assert_uint_le(sim.sender[0].measured, 100 * 80);
+}
+END_TEST
+
+START_TEST(a_rail_that_slows_down_in_a_rest_is_noticed)
+{
+	double before;
+
+	start(RATES(10000, 10000, 10000, 10000), MIB, window_of(_i));
+	run_ms(50);
+	before = speed_over_ms(1000);
+	ck_assert(sim.sender[0].rate.rests);
+	sim.pipe[2].rate = 1000 * MBIT;
+	run_ms(600);
+	ck_assert_double_gt(speed_over_ms(1000), before * 3.1 / 4 * 0.85);
+	ck_assert(!sim.sender[0].rate.rests);
+	sim.pipe[2].rate = 10000 * MBIT;
+	run_ms(10000);
+	ck_assert_double_gt(speed_over_ms(1000), before * 0.98);
+}
+END_TEST
+
+/* What was posted in the rest goes first: that time is nobody's. */
+START_TEST(what_is_measured_behind_others_is_no_slower)
+{
+	struct sender *s = &sim.sender[0];
+
+	start(RATES(10000, 10000), MIB, 8);
+	run_ms(50);
+	for (unsigned i = 0; i < 3; i++) {
+		while (!s->rate.rests) {
+			step();
+		}
+		while (s->rate.rests) {
+			step();
+		}
+		s->rate.path[0].rate = 0; /* all that it knows is what comes */
+		run_ms(10);
+		look(s);
+		ck_assert_double_eq_tol(s->rate.path[0].rate, 10000 * MBIT,
+					200 * MBIT);
+	}
+}
+END_TEST
+
 START_TEST(a_look_with_nothing_new_says_so)
 {
 	struct fr_rate_shares shares = {.turned = false};
@@ -458,6 +541,10 @@ int main(void)
 	tcase_add_test(t, small_messages_that_never_fill_a_rail_change_nothing);
 	tcase_add_test(t, what_shares_one_limit_returns_to_equal);
 	tcase_add_test(t, several_senders_share_rails);
+	tcase_add_loop_test(t, equal_rails_are_measured_now_and_then, 0, 2);
+	tcase_add_loop_test(t, a_rail_that_slows_down_in_a_rest_is_noticed, 0,
+			    4);
+	tcase_add_test(t, what_is_measured_behind_others_is_no_slower);
 	tcase_add_test(t, a_look_with_nothing_new_says_so);
 	return unit_run(t, "net rate");
 }
