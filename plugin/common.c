@@ -26,9 +26,10 @@ ncclResult_t fr_shell_result(const struct fr_shell *shell, int ret)
 {
 	ncclResult_t res;
 
-	switch (ret) {
-	case 0:
+	if (fr_likely(ret == 0)) {
 		return ncclSuccess;
+	}
+	switch (ret) {
 	case -EINVAL:
 	case -EBADF:
 	case -EOPNOTSUPP: /* memory that the properties do not name */
