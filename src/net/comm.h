@@ -98,6 +98,7 @@ struct fr_rx_eager {
 struct fr_recv_state {
 	struct fr_msgwin win; /* fr_rx_entry; base: lowest not done */
 	uint32_t announced;   /* next number to tell the peer */
+	uint32_t skipped;     /* receives from there to here are blind */
 	uint32_t completed;   /* messages */
 	/* EAGER messages [eager_floor, eager_next) arrived without a gap; the
 	 * held ones among them wait for their receives */

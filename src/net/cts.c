@@ -76,13 +76,19 @@ static void cts_start(const struct fr_comm *comm, struct fr_cts *cts,
 	cts->key_cnt = (uint8_t)comm->set->rail_cnt;
 }
 
-/* Steps over blind receives; the complete ones among them are retired. */
-static uint32_t cts_skip_blind(struct fr_comm *comm, uint32_t seq)
+/* Steps over the blind receives that follow what was announced, each of them
+ * once; the complete ones among them are retired. */
+static uint32_t cts_skip_blind(struct fr_comm *comm)
 {
-	const struct fr_window *win = &comm->rx.win.win;
+	struct fr_recv_state *rx = &comm->rx;
+	uint32_t next = rx->win.win.next;
+	uint32_t seq = rx->announced;
 
-	while (seq != win->next) {
-		struct fr_rx_entry *entry = fr_msgwin_find(&comm->rx.win, seq);
+	if (rx->skipped - seq <= next - seq) {
+		seq = rx->skipped;
+	}
+	while (seq != next) {
+		struct fr_rx_entry *entry = fr_msgwin_find(&rx->win, seq);
 
 		if (entry != NULL && !entry->blind) {
 			break;
@@ -92,6 +98,7 @@ static uint32_t cts_skip_blind(struct fr_comm *comm, uint32_t seq)
 		}
 		seq++;
 	}
+	rx->skipped = seq;
 	return seq;
 }
 
@@ -99,7 +106,7 @@ static bool cts_flush_one(struct fr_comm *comm)
 {
 	struct fr_recv_state *rx = &comm->rx;
 	struct fr_cts cts;
-	uint32_t seq = cts_skip_blind(comm, rx->announced);
+	uint32_t seq = cts_skip_blind(comm);
 
 	cts_start(comm, &cts, rx->announced, seq);
 	while (seq != rx->win.win.next && cts.entry_cnt < FR_CTS_MAX_ENTRIES) {
@@ -149,8 +156,21 @@ bool fr_cts_flush(struct fr_comm *comm)
 	return true;
 }
 
+/* There are but blind receives, and not so many that the peer must know. */
+static bool cts_can_wait(struct fr_comm *comm)
+{
+	const struct fr_recv_state *rx = &comm->rx;
+	uint32_t next = rx->win.win.next;
+
+	return cts_skip_blind(comm) == next &&
+	       next - rx->announced < CREDIT_STEP;
+}
+
 void fr_cts_posted(struct fr_comm *comm)
 {
+	if (cts_can_wait(comm)) {
+		return;
+	}
 	if (fr_list_empty(&comm->rx.cts_node) && !fr_cts_flush(comm)) {
 		cts_owe(comm);
 	}
@@ -202,7 +222,7 @@ void fr_cts_want(struct fr_link *link, const struct fr_link_note *want)
 		return; /* it will ask again */
 	}
 	told = comm->rx.announced;
-	end = cts_skip_blind(comm, told);
+	end = cts_skip_blind(comm);
 	first = cts_open_blind(comm, want->seq, end);
 	if (first == told && first == end) {
 		return;
