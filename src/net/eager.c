@@ -154,8 +154,11 @@ void fr_eager_match(struct fr_comm *comm)
 {
 	struct fr_recv_state *rx = &comm->rx;
 
+	/* Often the only receive is the one that was posted just now. */
 	for (uint32_t i = rx->eager_floor;
-	     rx->eager_held != 0 && i != rx->eager_next; i++) {
+	     rx->eager_held != 0 && i != rx->eager_next &&
+	     fr_window_used(&rx->win.win) != 0;
+	     i++) {
 		struct fr_rx_eager *held = eager_slot(comm, i);
 		struct fr_rx_entry *entry;
 
