@@ -264,19 +264,24 @@ static struct fr_rx_entry *written_entry(struct fr_set *set,
 	return entry;
 }
 
-/* Where no message's length depends on its stripes' ones, the queue's word for
- * those is not asked: each counts for an even share; the sum is exact. */
-static void count_stripe(struct fr_rail *rail, const struct fr_rx_entry *entry)
+/* Of a message that is complete. Where its length does not depend on its
+ * stripes' ones, the queue's word for those is not asked: each counts for an
+ * even share; the sum is exact. */
+static void count_stripes(struct fr_set *set, struct fr_rail *last,
+			  const struct fr_rx_entry *entry)
 {
-	uint64_t share = entry->bytes;
+	uint64_t share, rest = entry->bytes;
 
 	if (entry->nseg != 1) {
-		share /= entry->nseg;
+		share = entry->bytes / entry->nseg;
+		for (unsigned i = 0; i < set->rail_cnt; i++) {
+			fr_stats_add(fr_rail_stats(set->rail[i]),
+				     FR_STAT_RX_BYTES,
+				     share * entry->on_rail[i]);
+		}
+		rest -= share * entry->nseg;
 	}
-	if (entry->nseg != 1 && entry->count == entry->nseg) {
-		share += entry->bytes % entry->nseg;
-	}
-	fr_stats_add(fr_rail_stats(rail), FR_STAT_RX_BYTES, share);
+	fr_stats_add(fr_rail_stats(last), FR_STAT_RX_BYTES, rest);
 }
 
 /* Of a message that is complete, where its bytes may have been read just now:
@@ -296,6 +301,7 @@ static bool is_revoked(struct fr_link *link)
 void fr_recv_written(struct fr_set *set, struct fr_rail *rail, uint64_t word,
 		     size_t bytes)
 {
+	unsigned index = fr_rail_index(rail);
 	struct fr_imm imm;
 	struct fr_comm *comm;
 	struct fr_rx_entry *entry;
@@ -325,15 +331,17 @@ void fr_recv_written(struct fr_set *set, struct fr_rail *rail, uint64_t word,
 		return;
 	}
 	comm->link->activity++;
-	entry->rails |= (uint8_t)FR_BIT(fr_rail_index(rail));
+	entry->rails |= (uint8_t)FR_BIT(index);
 	entry->nseg = imm.nseg;
 	entry->count++;
-	entry->on_rail[fr_rail_index(rail)]++;
-	if (set->imm_bytes == 8) {
-		count_stripe(rail, entry);
+	entry->on_rail[index]++;
+	if (entry->count != entry->nseg) {
+		return;
 	}
-	if (entry->count != entry->nseg ||
-	    (fr_unlikely(set->quirks->reads_late) && is_revoked(comm->link))) {
+	if (set->imm_bytes == 8) {
+		count_stripes(set, rail, entry);
+	}
+	if (fr_unlikely(set->quirks->reads_late) && is_revoked(comm->link)) {
 		return;
 	}
 	if (fr_unlikely(set->imm_bytes == 8 && imm.len == FR_IMM_LEN_ASIDE)) {
