@@ -110,7 +110,7 @@ static void send_astray(struct pair_member *me, const struct wrong *wrong)
 		 (unsigned long long)(pair_now_ms() - began));
 	pair_meet(me, 1);
 	PAIR_OK(fr_plugin_dereg_mr(me->plugin, buf.comm, buf.mh));
-	life_close_send(me, buf.comm);
+	PAIR_OK(fr_plugin_close_send(me->plugin, buf.comm));
 	munmap(room, 3 * LONG);
 }
 
@@ -132,7 +132,7 @@ static void recv_astray(struct pair_member *me, const struct wrong *wrong)
 			   pair_is_all(room + 2 * LONG, LONG, CANARY),
 		   "%s: bytes went to other memory", wrong->name);
 	PAIR_OK(fr_plugin_dereg_mr(me->plugin, buf.comm, buf.mh));
-	life_close_recv(me, buf.comm);
+	PAIR_OK(fr_plugin_close_recv(me->plugin, buf.comm));
 	munmap(room, 3 * LONG);
 }
 
@@ -218,7 +218,7 @@ static void run_late(struct pair_member *me)
 	}
 	pair_tell(me, OWNER);
 	PAIR_OK(fr_plugin_dereg_mr(me->plugin, buf.comm, buf.mh));
-	life_close_send(me, buf.comm);
+	PAIR_OK(fr_plugin_close_send(me->plugin, buf.comm));
 	munmap(room, 3 * LONG);
 }
 
@@ -265,7 +265,7 @@ static void run_owner(struct pair_member *me)
 	pair_hear(me, SENDER);
 	PAIR_CHECK(pair_is_filled(mem, LONG, SEED),
 		   "the message has other bytes by now");
-	life_close_recv(me, old.comm);
+	PAIR_OK(fr_plugin_close_recv(me->plugin, old.comm));
 	pair_meet(me, OTHER);
 	pair_recv(me, &buf, LONG);
 	PAIR_CHECK(pair_is_filled(mem, LONG, SEED + 1) &&
@@ -273,7 +273,7 @@ static void run_owner(struct pair_member *me)
 			   pair_is_all(mem + LONG, LONG, CANARY),
 		   "a late write landed");
 	PAIR_OK(fr_plugin_dereg_mr(me->plugin, buf.comm, buf.mh));
-	life_close_recv(me, buf.comm);
+	PAIR_OK(fr_plugin_close_recv(me->plugin, buf.comm));
 	munmap(room, 3 * LONG);
 }
 
@@ -288,7 +288,7 @@ static void run_other(struct pair_member *me)
 	pair_fill(buf.mem, LONG, SEED + 1);
 	pair_send(me, &buf, LONG);
 	pair_buf_close(me, &buf);
-	life_close_send(me, buf.comm);
+	PAIR_OK(fr_plugin_close_send(me->plugin, buf.comm));
 }
 
 static void run_given(struct pair_member *me)

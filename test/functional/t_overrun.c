@@ -292,8 +292,8 @@ static void run_overrun(struct pair_member *me)
 		   "nobody said that a queue was overrun");
 	pair_buf_close(me, &out);
 	pair_buf_close(me, &in);
-	life_close_send(me, send);
-	life_close_recv(me, recv);
+	PAIR_OK(fr_plugin_close_send(me->plugin, send));
+	PAIR_OK(fr_plugin_close_recv(me->plugin, recv));
 	/* What is opened anew works. */
 	life_use(me, 5);
 	pair_close(me);
