@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "fabric/provider.h"
 #include "fabric/signals.h"
 
 #define FI_SONAME "libfabric.so.1"
@@ -101,6 +102,16 @@ static int fi_load(void)
 		fi_table = &fi_loaded;
 	}
 	return ret;
+}
+
+bool fr_fabric_is_there(void)
+{
+	void *lib = dlopen(FI_SONAME, RTLD_LAZY | RTLD_NOLOAD);
+
+	if (lib != NULL) {
+		dlclose(lib);
+	}
+	return lib != NULL;
 }
 
 int fr_fi_get(const struct fr_fi **out)

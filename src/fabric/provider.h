@@ -95,6 +95,8 @@ struct fr_fabric; /* the chosen provider and its interfaces */
  */
 int fr_fabric_open(const struct fr_conf *conf, struct fr_fabric **out);
 void fr_fabric_close(struct fr_fabric *fabric);
+/* Whether libfabric was loaded, by whomever. Threads: any. Blocking: never. */
+bool fr_fabric_is_there(void);
 
 const struct fr_quirks *fr_fabric_quirks(const struct fr_fabric *fabric);
 unsigned fr_fabric_nic_cnt(const struct fr_fabric *fabric);

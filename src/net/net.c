@@ -136,6 +136,11 @@ static struct fr_set *unload_next(void)
 	return unused;
 }
 
+bool fr_net_fabric_is_there(void)
+{
+	return fr_fabric_is_there();
+}
+
 bool fr_net_halt(void)
 {
 	fr_keeper_halt();

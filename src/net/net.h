@@ -60,13 +60,15 @@ int fr_net_get(struct fr_net **out);
 /* Drops it. The last one ends the connects under way, which may wait as a close
  * does, and frees the devices as soon as no comm is open. */
 void fr_net_put(struct fr_net *net);
+/* libfabric is in the process already; asked as this library is loaded. */
+bool fr_net_fabric_is_there(void);
 /* Before all else of an unload: joins the keeper. False: this thread was
  * interrupted inside of a call, by a signal whose handler calls exit(), and has
  * a lock: no other function may be called any more. */
 bool fr_net_halt(void);
-/* Unload: frees what no comm or listener uses. What one
- * still uses stays as it is: at the end of a process other threads may be in a
- * call, and the kernel closes it all a moment later. */
+/* Unload: frees what no comm or listener uses. What one still uses stays as it
+ * is: at the end of a process other threads may be in a call, and the kernel
+ * closes it all a moment later. */
 void fr_net_unload(void);
 
 /* Devices are numbered from 0; fixed while any reference is held. */

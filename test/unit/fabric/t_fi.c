@@ -5,6 +5,7 @@
 #include <rdma/fi_errno.h>
 
 #include "fabric/fi.h"
+#include "fabric/provider.h"
 
 static void setup(void)
 {
@@ -15,6 +16,18 @@ static void on_signal(int sig)
 {
 	(void)sig;
 }
+
+START_TEST(it_is_known_whether_libfabric_was_loaded)
+{
+	const struct fr_fi *fi = NULL;
+
+	ck_assert(!fr_fabric_is_there());
+	fr_fi_set(NULL);
+	ck_assert_int_eq(fr_fi_get(&fi), 0);
+	ck_assert(fr_fabric_is_there());
+	unit_assert_quiet();
+}
+END_TEST
 
 START_TEST(loading_leaves_the_signal_handlers_alone)
 {
@@ -132,6 +145,7 @@ int main(void)
 
 	tcase_set_timeout(t, 30);
 	tcase_add_checked_fixture(t, setup, NULL);
+	tcase_add_test(t, it_is_known_whether_libfabric_was_loaded);
 	tcase_add_test(t, loading_leaves_the_signal_handlers_alone);
 	tcase_add_test(t, an_old_libfabric_is_refused_in_one_line);
 	tcase_add_test(t, the_version_asked_for_is_one_that_both_sides_know);
