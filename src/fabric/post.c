@@ -47,7 +47,8 @@ static FR_NOINLINE int post_refused(struct fr_rail *rail, ssize_t ret,
 		fr_stats_add(&rail->stats, FR_STAT_DEFERRED, 1);
 		return -EAGAIN;
 	}
-	fr_log_limited(&rail->bad_posts, FR_LOG_ERROR,
+	fr_log_limited(&rail->bad_posts,
+		       rail->owner_warns ? FR_LOG_INFO : FR_LOG_ERROR,
 		       "rail %u on %s (%s): cannot post a %s: %s", rail->index,
 		       rail->nic->name, rail->fabric->text, what,
 		       fr_fi_text(ret));

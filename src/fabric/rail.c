@@ -305,6 +305,7 @@ static void rail_set_up(struct fr_rail *rail, const struct fr_rail_attr *attr)
 	rail->owner = attr->owner;
 	rail->cq_read_cnt = attr->cq_read_cnt;
 	rail->trial = attr->trial;
+	rail->owner_warns = attr->owner_warns;
 	rail->tx_cap = quirks->tx_cap != 0 ? quirks->tx_cap : UINT32_MAX;
 	rail->empty_is_local = quirks->empty_is_local;
 	rail->enoent_is_eagain = quirks->enoent_is_eagain;

@@ -60,7 +60,9 @@ struct fr_rail_attr {
 	 * refuses it is warned of once a fabric, and the rail has none. */
 	bool has_tclass;
 	uint8_t tclass;
-	bool trial;	 /* that it cannot be opened is no error */
+	bool trial; /* that it cannot be opened is no error */
+	/* Whoever posts says what a refusal means: here it is no warning. */
+	bool owner_warns;
 	uint64_t set_id; /* in names of ours, where the provider allows them */
 	const struct fr_rail_ops *ops;
 	void *owner; /* first argument of @ops */

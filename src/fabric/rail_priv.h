@@ -42,6 +42,7 @@ struct fr_rail {
 	bool fenced; /* the endpoints are closed */
 	bool trying; /* an open that may fail: another one follows */
 	bool trial;  /* nobody needs this rail */
+	bool owner_warns;
 	uint32_t cq_read_cnt;
 	struct fi_cq_data_entry *entries; /* cq_read_cnt of them */
 	const struct fr_rail_ops *ops;

@@ -345,9 +345,11 @@ static void away_done(struct fr_op *op, struct fr_rail *rail, int err,
 	(void)bytes;
 	path->moved++;
 	if (err != 0 && link->err == 0) {
+		bool was_up = path->state == FR_PATH_UP;
+
 		fr_link_path_fail(link, (unsigned)(path - link->path),
 				  fr_rail_error_text(rail));
-		if (away->req != NULL) {
+		if (was_up && away->req != NULL) {
 			fr_away_failed(away->req, fr_rail_error_text(rail));
 		}
 	}

@@ -38,10 +38,14 @@ static FR_NOINLINE void stripe_failed(struct fr_send_req *req, unsigned i,
 {
 	struct fr_link *link = req->link;
 	unsigned path = req->stripe[i].path;
+	bool was_up = link->path[path].state == FR_PATH_UP;
 
 	fr_link_path_fail(link, path, fr_rail_error_text(rail));
 	if ((req->stale & FR_BIT(i)) != 0) {
-		fr_away_failed(req, fr_rail_error_text(rail));
+		/* A connection that was given up says nothing of the write. */
+		if (was_up) {
+			fr_away_failed(req, fr_rail_error_text(rail));
+		}
 		fr_away_first_home(req, i, err);
 		return;
 	}

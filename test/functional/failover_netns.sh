@@ -179,6 +179,105 @@ two_way() {
 	told "$what" 1 "$rail"
 }
 
+# The run ends before the rail works again: nobody waits for it, nor is anything
+# lost with it.
+ends_without() {
+	local what=$1 rail=$2
+	shift 2
+	local command=("$@")
+	beside_end() {
+		runs && lose "$rail" 2 "${command[@]}"
+	}
+	hosts 3 200mbit
+	survives "$what" beside_end "${both[@]}" -n 60
+	went_on "$what" "$rail"
+}
+
+# small WHAT RAIL COMMAND...: messages that go without a write.
+small() {
+	local what=$1 rail=$2
+	shift 2
+	local command=("$@")
+	beside_small() {
+		runs && lose "$rail" 1 "${command[@]}" && heal "$rail" 1
+	}
+	hosts 3 200mbit
+	survives "$what" beside_small stream -b 2K -e 2K -w 1 -n 150000
+	went_on "$what" "$rail"
+	came_back "$what" "$rail"
+	told "$what" 0 "$rail"
+}
+
+# one_by_one WHAT ARGS...: the second rail dies while the first is away.
+one_by_one() {
+	local what=$1
+	shift
+	beside_one_by_one() {
+		runs && lose 1 2 blackhole neigh 1 A &&
+			lose 2 2 blackhole link 2 B && heal 1 2 && heal 2 2
+	}
+	hosts 3 200mbit
+	survives "$what" beside_one_by_one "$@"
+	for rail in 1 2; do
+		went_on "$what" $rail
+		came_back "$what" $rail
+		told "$what" 0 $rail
+		told "$what" 1 $rail
+	done
+}
+
+# at_once WHAT ARGS...: the second rail dies while nothing is known of the first.
+at_once() {
+	local what=$1
+	shift
+	beside_at_once() {
+		runs
+		net blackhole route 0 B
+		sleep 1
+		lose 2 4 blackhole neigh 2 A && heal 0 0 && heal 2 4
+	}
+	hosts 3 200mbit
+	survives "$what" beside_at_once "$@"
+	went_on "$what" 2
+	came_back "$what" 0
+	came_back "$what" 2
+}
+
+# long_hole WHAT RAIL ARGS...: for so long that TCP tries no more but each half a
+# minute. Afterwards all rails carry something, also the messages of control.
+long_hole() {
+	local what=$1 rail=$2
+	shift 2
+	beside_long() {
+		runs && lose "$rail" 2 blackhole neigh "$rail" A && sleep 25 &&
+			heal "$rail" 2 && more A '' 100000000 && mark flows
+	}
+	hosts 3 200mbit
+	survives "$what" beside_long "$@"
+	came_back "$what" "$rail"
+	holds "$what: no stall afterwards" \
+		at_most 10000 "$(since "healed$rail" flows)"
+}
+
+# A provider whose rails cannot be given up one by one.
+no_failover() {
+	local what=$1
+	beside_no_failover() {
+		runs
+		mark hole
+		net blackhole neigh 1 A
+	}
+	hosts 3 200mbit
+	beside_no_failover &
+	local beside=$!
+	perf_bad "$what" "${stream[@]}" -n 2000 --netns "$(net names)"
+	mark end
+	wait $beside
+	holds "$what: in time" at_most 15000 "$(since hole end)"
+	holds "$what: and says why" one_line_says 'rank 0 WARN ' \
+		'peer 10.77.0.2 (rail0) is lost: '
+}
+
 # Nobody is there any more: an error on both sides, and no hang.
 all_die() {
 	local what=$1
@@ -201,7 +300,7 @@ all_die() {
 }
 
 one "a wrong neighbour" 1 blackhole neigh 1 A
-two_way "a link that is down" 0 blackhole link 0 A
+ends_without "a link that stays down" 0 link 0 down B
 all_die "all rails"
 if [ "$long" != 1 ]; then
 	finish
@@ -215,6 +314,16 @@ for kind in link route neigh rate fifo; do
 done
 for side in A B; do
 	one "down on $side" 2 link 2 down $side
-	two_way "down on $side, both ways" 2 link 2 down $side
+	two_way "down on $side, both ways" 0 link 0 down $side
 done
+for rail in 0 1; do
+	small "small messages, rail $rail" $rail blackhole neigh $rail A
+	long_hole "a long hole in rail $rail" $rail "${stream[@]}" -n 2700
+done
+long_hole "a long hole, both ways" 0 "${both[@]}" -n 400
+one_by_one "one by one" "${stream[@]}" -n 900
+one_by_one "one by one, both ways" "${both[@]}" -n 160
+at_once "at once" "${stream[@]}" -n 800
+at_once "at once, both ways" "${both[@]}" -n 140
+OFI_NCCL_PROVIDER='tcp;ofi_rxm' no_failover "tcp;ofi_rxm"
 finish

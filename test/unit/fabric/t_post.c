@@ -201,6 +201,23 @@ START_TEST(another_refusal_is_logged_once_with_the_providers_text)
 }
 END_TEST
 
+START_TEST(a_refusal_is_no_warning_where_the_owner_warns)
+{
+	struct unit_op op = unit_op();
+	struct fr_rail_attr attr;
+
+	fabric = unit_fabric("net");
+	attr = unit_rail_attr(fabric, 0, &owner);
+	attr.owner_warns = true;
+	ck_assert_int_eq(fr_rail_open(&attr, &rail), 0);
+	fake_fi.post_ret = -ENETUNREACH;
+	ck_assert_int_eq(write_one(false, &op), -ENETUNREACH);
+	unit_assert_said(FR_LOG_INFO, "cannot post a write: Network");
+	close_it();
+	unit_assert_quiet();
+}
+END_TEST
+
 START_TEST(our_own_limit_stops_a_provider_that_has_none)
 {
 	static struct unit_op op[512];
@@ -260,6 +277,7 @@ int main(void)
 	tcase_add_test(t, again_is_counted_and_not_logged);
 	tcase_add_test(t,
 		       another_refusal_is_logged_once_with_the_providers_text);
+	tcase_add_test(t, a_refusal_is_no_warning_where_the_owner_warns);
 	tcase_add_test(t, our_own_limit_stops_a_provider_that_has_none);
 	return unit_run(t, "fabric/post");
 }
