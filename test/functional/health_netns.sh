@@ -63,7 +63,7 @@ busy() {
 
 # unmoved WHAT SCRIPT ARGS...: a run of ARGS ends well whatever SCRIPT does.
 unmoved() {
-	local what=$1 script=$2 said
+	local what=$1 script=$2
 	shift 2
 	$script >"$scratch/beside" &
 	local beside=$!
