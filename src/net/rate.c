@@ -9,6 +9,8 @@
 /* Messages from look to look, as long as something changes and later. */
 #define LOOK_MIN 8u
 #define LOOK_MAX 64u
+/* Enough for a rest, and until the next one. */
+#define LOOK_CALM 16u
 /* By what part the mean may be above the slowest of equally fast paths, plus so
  * many times their spread; and how near it must be to count as equal again. */
 #define EVEN_UNTIL 0.15
@@ -279,7 +281,7 @@ static bool has_news(const struct fr_rate *rate)
 /* Nothing is in doubt, as far as so many messages in so short a time tell. */
 static bool is_calm(const struct fr_rate *rate, uint32_t messages, bool far)
 {
-	return rate->even && rate->streak == 0 && !far && messages == LOOK_MAX;
+	return rate->even && rate->streak == 0 && !far && messages >= LOOK_CALM;
 }
 
 bool fr_rate_look(struct fr_rate *rate, uint64_t now_ns,
@@ -314,5 +316,8 @@ bool fr_rate_look(struct fr_rate *rate, uint64_t now_ns,
 		}
 	}
 	rate->rests = out->probe == 0 && is_calm(rate, messages, far);
+	if (rate->rests) {
+		rate->look_after = LOOK_CALM;
+	}
 	return true;
 }
