@@ -13,6 +13,7 @@
 #include "base/log.h"
 
 #define STUCK_MS 1000u
+#define STUCK_TRIES 2u
 
 union end {
 	struct sockaddr any;
@@ -67,6 +68,9 @@ static bool is_between(int fd, const union end *peer, const union end *own)
 	       (own != NULL && same_host(&here, own) && same_port(&here, own));
 }
 
+/* The peer's own tries may come through while ours do not: then the kernel has
+ * news of it, and none of what we sent. And where our own interface drops what
+ * we send, it does not count that as a try. */
 static bool is_stuck(int fd)
 {
 	struct tcp_info info;
@@ -74,7 +78,9 @@ static bool is_stuck(int fd)
 
 	memset(&info, 0, sizeof(info));
 	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 &&
-	       info.tcpi_unacked != 0 && info.tcpi_last_ack_recv >= STUCK_MS;
+	       info.tcpi_unacked != 0 &&
+	       (info.tcpi_retransmits >= STUCK_TRIES ||
+		info.tcpi_last_ack_recv >= STUCK_MS);
 }
 
 /* Holds the connection by a descriptor of its own: the number could be that of

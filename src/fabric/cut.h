@@ -16,7 +16,8 @@
 #include "wire/name.h"
 
 enum fr_cut_what {
-	/* What their kernel has not acknowledged for a second. */
+	/* What their kernel does not acknowledge, sent three times or a second
+	 * ago. */
 	FR_CUT_STUCK,
 	FR_CUT_ALL,
 };

@@ -103,7 +103,7 @@ void fr_rail_peer_del(struct fr_rail *rail, uint64_t addr)
 	}
 }
 
-static void peer_cut(struct fr_rail *rail, uint64_t addr,
+static bool peer_cut(struct fr_rail *rail, uint64_t addr,
 		     const struct fr_name *own, enum fr_cut_what what)
 {
 	struct fr_name name = {.len = 0};
@@ -113,7 +113,7 @@ static void peer_cut(struct fr_rail *rail, uint64_t addr,
 	if (!rail->fabric->quirks->names_are_tcp ||
 	    fi_av_lookup(rail->av, addr, name.bytes, &len) != 0 ||
 	    len > sizeof(name.bytes)) {
-		return;
+		return false;
 	}
 	name.len = (uint16_t)len;
 	cnt = fr_cut(&name, own, what);
@@ -121,16 +121,17 @@ static void peer_cut(struct fr_rail *rail, uint64_t addr,
 		fr_debug("rail %u on %s: %u connections are cut", rail->index,
 			 rail->nic->name, cnt);
 	}
+	return cnt != 0;
 }
 
-void fr_rail_peer_cut(struct fr_rail *rail, uint64_t addr)
+bool fr_rail_peer_cut(struct fr_rail *rail, uint64_t addr)
 {
-	peer_cut(rail, addr, &rail->name[FR_EP_CTRL], FR_CUT_STUCK);
+	return peer_cut(rail, addr, &rail->name[FR_EP_CTRL], FR_CUT_STUCK);
 }
 
 void fr_rail_peer_closed(struct fr_rail *rail, uint64_t addr)
 {
-	peer_cut(rail, addr, NULL, FR_CUT_ALL);
+	(void)peer_cut(rail, addr, NULL, FR_CUT_ALL);
 }
 
 bool fr_rail_peer_revoked(const struct fr_rail *rail, uint64_t addr)

@@ -118,10 +118,11 @@ void fr_rail_peer_gone(struct fr_rail *rail, uint64_t addr);
 /*
  * What hangs in connections of C, where they are TCP's, comes home with an
  * error after a poll or two, and the next post makes a new one. Hangs: their
- * kernel has acknowledged nothing for a second. A connection that came to C
- * from another process of that host goes as well when it hangs.
+ * kernel does not acknowledge what was sent three times or a second ago. A
+ * connection that came to C from another process of that host goes as well when
+ * it hangs. Return: there was any.
  */
-void fr_rail_peer_cut(struct fr_rail *rail, uint64_t addr);
+bool fr_rail_peer_cut(struct fr_rail *rail, uint64_t addr);
 /* The same, of an endpoint that its owner has closed, whether it hangs or not.
  */
 void fr_rail_peer_closed(struct fr_rail *rail, uint64_t addr);

@@ -164,8 +164,8 @@ static void lose(struct fr_link *link, unsigned i, enum fr_log_level level,
 		fr_link_fail(link, -ENOMEM, "out of memory for its repeats");
 		return;
 	}
-	fr_rail_peer_cut(path->rail, path->ctrl_addr);
-	fr_rail_peer_cut(path->rail, path->data_addr);
+	(void)fr_rail_peer_cut(path->rail, path->ctrl_addr);
+	(void)fr_rail_peer_cut(path->rail, path->data_addr);
 	fr_link_owe(link);
 }
 
@@ -420,7 +420,8 @@ static void try_path(struct fr_link *link, struct fr_path *path, uint64_t now)
  * connection, and when those that hang in the old one have come home. */
 static void try_ctrl(struct fr_link *link, struct fr_path *path)
 {
-	if (path->slots_out == 0 &&
+	if (!fr_rail_peer_cut(path->rail, path->ctrl_addr) &&
+	    path->slots_out == 0 &&
 	    fr_link_ack_by(link, (uint8_t)(path - link->path))) {
 		path->ctrl_stuck = false;
 	}

@@ -257,10 +257,11 @@ void fr_rail_peer_gone(struct fr_rail *rail, uint64_t addr)
 }
 
 /* Connections here do not hang by themselves. */
-void fr_rail_peer_cut(struct fr_rail *rail, uint64_t addr)
+bool fr_rail_peer_cut(struct fr_rail *rail, uint64_t addr)
 {
 	(void)rail;
 	(void)addr;
+	return false;
 }
 
 void fr_rail_peer_closed(struct fr_rail *rail, uint64_t addr)

@@ -316,8 +316,11 @@ for side in A B; do
 	one "down on $side" 2 link 2 down $side
 	two_way "down on $side, both ways" 0 link 0 down $side
 done
+# They all go by the first rail.
+for side in A B; do
+	small "small messages, $side" 0 blackhole neigh 0 $side
+done
 for rail in 0 1; do
-	small "small messages, rail $rail" $rail blackhole neigh $rail A
 	long_hole "a long hole in rail $rail" $rail "${stream[@]}" -n 2700
 done
 long_hole "a long hole, both ways" 0 "${both[@]}" -n 400
