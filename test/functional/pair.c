@@ -138,7 +138,8 @@ int pair_end(void)
 		return 1;
 	}
 	if (test.ran == 0) {
-		pair_say("skipped: no provider of those that %s knows is here",
+		pair_say("skipped: no case of %s is wanted, or has its "
+			 "provider here",
 			 test.what);
 		return PAIR_SKIP;
 	}
@@ -537,12 +538,31 @@ static bool parent_wait(const struct pair_case *pc, int *pid)
 	return left == 0;
 }
 
+/* By the text of FR_TEST_CASES, if there is any, in the line of the case. */
+static bool is_wanted(const char *line)
+{
+	const char *part = getenv("FR_TEST_CASES");
+
+	return part == NULL || strstr(line, part) != NULL;
+}
+
+static void case_line(const struct pair_case *pc, char *line, size_t bytes)
+{
+	(void)snprintf(line, bytes, "%s, %s, %u rails", pc->name, pc->provider,
+		       pc->rails);
+}
+
 void pair_run(const struct pair_case *pc)
 {
 	int fd[PAIR_MAX][PAIR_MAX];
 	int pid[PAIR_MAX] = {0};
 	uint64_t began = pair_now_ms();
+	char line[128];
 
+	case_line(pc, line, sizeof(line));
+	if (!is_wanted(line)) {
+		return;
+	}
 	fflush(NULL);
 	share_where();
 	make_sockets(pc->members, fd);
@@ -574,14 +594,18 @@ void pair_run(const struct pair_case *pc)
 	}
 	test.ran++;
 	munmap((void *)test.where, sizeof(*test.where));
-	pair_say("  %s, %s, %u rails: %.1f s", pc->name, pc->provider,
-		 pc->rails, (double)(pair_now_ms() - began) / 1000);
+	pair_say("  %s: %.1f s", line, (double)(pair_now_ms() - began) / 1000);
 }
 
 void pair_spawn(const struct pair_case *pc)
 {
+	char line[128];
 	pid_t pid;
 
+	case_line(pc, line, sizeof(line));
+	if (!is_wanted(line)) {
+		return;
+	}
 	fflush(NULL);
 	pid = fork();
 	if (pid < 0) {

@@ -79,6 +79,7 @@ const struct pair_traits *pair_traits(const char *provider);
 void pair_all_providers(void (*run)(const char *provider, unsigned nth));
 /* The same without those. */
 void pair_each_provider(void (*run)(const char *provider, unsigned nth));
+/* Unless the environment's FR_TEST_CASES wants other cases. */
 void pair_run(const struct pair_case *pc);
 /* Begins it beside others; pair_end() waits for them all. */
 void pair_spawn(const struct pair_case *pc);
