@@ -28,7 +28,7 @@ sent() {
 	net exec A sh -c 'date +%s%N
 		cat /sys/class/net/rail*/statistics/tx_bytes' |
 		awk 'NR == 1 { ns = $1; next } { sum += $1 }
-			END { printf "%s %d\n", ns, sum }'
+			END { printf "%s %.0f\n", ns, sum }'
 }
 
 # wire SECONDS: what A sends from now on, in Mbit/s.
