@@ -234,7 +234,7 @@ at_once() {
 		runs
 		net blackhole route 0 B
 		sleep 1
-		lose 2 4 blackhole neigh 2 A && heal 0 0 && heal 2 4
+		lose 2 4 blackhole neigh 2 A && heal 0 2 && heal 2 2
 	}
 	hosts 3 200mbit
 	survives "$what" beside_at_once "$@"
