@@ -154,6 +154,7 @@ static void lose(struct fr_link *link, unsigned i, enum fr_log_level level,
 
 	path_set_state(path, FR_PATH_ASK);
 	path->repair.asked = false;
+	path->repair.untold = true;
 	path->repair.lost_ns = link->set->last_tick_ns;
 	path->ctrl_stuck = true;
 	link->up_cnt--;
@@ -181,6 +182,16 @@ bool fr_failover_lose(struct fr_link *link, unsigned i, const char *cause)
 	return true;
 }
 
+/* The peer has lost path @i. One that is doubted is better than none. */
+static void lose_as_peer(struct fr_link *link, unsigned i)
+{
+	if (link->up_cnt > 1 && link->path[i].state == FR_PATH_UP &&
+	    fr_failover_is_possible(link)) {
+		lose(link, i, FR_LOG_WARN, "the peer has given it up");
+		link->path[i].repair.untold = false;
+	}
+}
+
 void fr_failover_peer_left(struct fr_link *link, unsigned rail)
 {
 	unsigned cnt = 0, found = 0;
@@ -191,12 +202,24 @@ void fr_failover_peer_left(struct fr_link *link, unsigned rail)
 			found = i;
 		}
 	}
-	/* Of several we do not know which; and one that is doubted is better
-	 * than none. */
-	if (cnt == 1 && link->up_cnt > 1 &&
-	    link->path[found].state == FR_PATH_UP &&
-	    fr_failover_is_possible(link)) {
-		lose(link, found, FR_LOG_WARN, "the peer has given it up");
+	if (cnt == 1) { /* of several we do not know which */
+		lose_as_peer(link, found);
+	}
+}
+
+/* The same, of the peer's own rail. */
+static void peer_lost(struct fr_link *link, unsigned peer_rail)
+{
+	unsigned cnt = 0, found = 0;
+
+	for (unsigned i = 0; i < link->path_cnt; i++) {
+		if (link->path[i].peer_rail == peer_rail) {
+			cnt++;
+			found = i;
+		}
+	}
+	if (cnt == 1) {
+		lose_as_peer(link, found);
 	}
 }
 
@@ -218,6 +241,11 @@ static bool ask_path(struct fr_link *link, struct fr_path *path)
 	msg.item_cnt =
 		fr_away_unknown(link, path, msg.items, FR_FENCE_MAX_ITEMS);
 	if (msg.item_cnt == 0) {
+		if (path->repair.untold &&
+		    fr_fence_tell(link, path->local_rail,
+				  (uint8_t)(path - link->path)) != 0) {
+			return false;
+		}
 		path_set_state(path, FR_PATH_DOWN);
 		path->repair.good_tries = 0;
 		path->repair.try_ns = 0;
@@ -225,6 +253,7 @@ static bool ask_path(struct fr_link *link, struct fr_path *path)
 	}
 	path->repair.asked =
 		fr_fence_send(link, &msg, (uint8_t)(path - link->path)) == 0;
+	path->repair.untold = false;
 	return path->repair.asked;
 }
 
@@ -263,6 +292,7 @@ static void told_path(struct fr_link *link, unsigned i,
 	learn_name(path, msg, inc, seq);
 	if (path->state == FR_PATH_UP && inc > path->repair.inc) {
 		lose(link, i, FR_LOG_INFO, "the peer has fenced its end");
+		path->repair.untold = false;
 	}
 	if (inc > path->repair.inc) {
 		/* What hangs there must not hold its memory. */
@@ -297,6 +327,8 @@ void fr_failover_told(struct fr_link *link, uint8_t type, uint32_t seq,
 	}
 	if (fenced) {
 		fr_away_resolve(link, &msg);
+	} else {
+		peer_lost(link, msg.rail);
 	}
 	for (unsigned i = 0; i < link->path_cnt && link->err == 0; i++) {
 		if (link->path[i].peer_rail == msg.rail) {

@@ -65,7 +65,9 @@ void fr_fence_arrived(struct fr_link *link, const uint8_t *buf, size_t bytes)
 	job->link = link;
 	link->fence_jobs++;
 	fr_list_push(&set->fences, &job->node);
-	fr_failover_peer_left(link, job->msg.rail);
+	if (job->msg.inc == set->inc[job->msg.rail]) {
+		fr_failover_peer_left(link, job->msg.rail);
+	} /* else it asks since we have fenced the rail, for another peer */
 	return;
 
 violated:
@@ -92,14 +94,19 @@ void fr_fence_drop(struct fr_set *set, const struct fr_link *link)
 	}
 }
 
-static void fence_say(const struct fr_set *set, struct fr_fence *msg)
+static void say_names(const struct fr_set *set, struct fr_fence *msg)
 {
 	const struct fr_rail *rail = set->rail[msg->rail];
 
-	msg->type = FR_LINK_FENCED;
-	msg->new_inc = set->inc[msg->rail];
 	msg->data = *fr_rail_name(rail, FR_EP_DATA);
 	msg->ctrl = *fr_rail_name(rail, FR_EP_CTRL);
+}
+
+static void fence_say(const struct fr_set *set, struct fr_fence *msg)
+{
+	msg->type = FR_LINK_FENCED;
+	msg->new_inc = set->inc[msg->rail];
+	say_names(set, msg);
 }
 
 int fr_fence_send(struct fr_link *link, const struct fr_fence *msg,
@@ -120,6 +127,16 @@ int fr_fence_send(struct fr_link *link, const struct fr_fence *msg,
 	fr_link_send(link, slot, msg->type, FR_LINK_F_ACK_NOW, (size_t)len,
 		     path);
 	return 0;
+}
+
+int fr_fence_tell(struct fr_link *link, unsigned rail, uint8_t path)
+{
+	struct fr_fence msg = {.type = FR_LINK_RAIL,
+			       .rail = (uint8_t)rail,
+			       .inc = link->set->inc[rail]};
+
+	say_names(link->set, &msg);
+	return fr_fence_send(link, &msg, path);
 }
 
 /* A peer that gave the rail up does not hear us there either. */

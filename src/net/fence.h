@@ -21,6 +21,9 @@ bool fr_fence_is_possible(const struct fr_set *set);
  * none of them. */
 int fr_fence_send(struct fr_link *link, const struct fr_fence *msg,
 		  uint8_t path);
+/* Tells the peer that our rail @rail is lost to it, with a RAIL. Return: 0;
+ * -ENOMEM. */
+int fr_fence_tell(struct fr_link *link, unsigned rail, uint8_t path);
 /* FENCE of the peer. */
 void fr_fence_arrived(struct fr_link *link, const uint8_t *buf, size_t bytes);
 /* Fences and answers what is due. Outside of polls. */

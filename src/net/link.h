@@ -39,6 +39,7 @@ enum fr_path_state {
 /* The way of a path from its loss to its return, see failover.c. */
 struct fr_repair {
 	bool asked;		  /* a FENCE is out and has no answer */
+	bool untold;		  /* the peer does not know of the loss */
 	uint32_t inc;		  /* incarnation that data_addr is of */
 	uint32_t newest;	  /* incarnation that the peer told last */
 	uint32_t name_seq;	  /* the link message that told it */

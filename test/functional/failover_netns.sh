@@ -199,13 +199,14 @@ small() {
 	shift 2
 	local command=("$@")
 	beside_small() {
-		runs && lose "$rail" 1 "${command[@]}" && heal "$rail" 1
+		runs && lose "$rail" 2 "${command[@]}" && heal "$rail" 2
 	}
 	hosts 3 200mbit
 	survives "$what" beside_small stream -b 2K -e 2K -w 1 -n 150000
 	went_on "$what" "$rail"
 	came_back "$what" "$rail"
 	told "$what" 0 "$rail"
+	told "$what" 1 "$rail"
 }
 
 # one_by_one WHAT ARGS...: the second rail dies while the first is away.

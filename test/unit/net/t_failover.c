@@ -101,7 +101,7 @@ START_TEST(a_message_outlives_a_post_that_is_refused)
 	connected();
 	fr_fake_fail_at(FR_FAKE_WRITE, (unsigned)_i + 1, -ENETUNREACH);
 	net_exchange(&from, &to, BIG, 7);
-	ck_assert_uint_eq(net_logged("is lost"), 1);
+	ck_assert_uint_eq(net_logged("is lost: Network"), 1);
 	comes_back();
 	net_exchange(&from, &to, BIG, 8);
 }
@@ -249,6 +249,57 @@ START_TEST(a_third_party_outlives_the_fence)
 }
 END_TEST
 
+/* Nothing was out there, so there is nothing to ask; the peer is told. */
+START_TEST(both_ends_give_up_a_path_that_carried_nothing)
+{
+	struct fr_link *back;
+
+	connected();
+	back = pair->recv->link;
+	net_lock(net_a.set);
+	ck_assert(fr_failover_lose(link_of_send(), 1, "the test says so"));
+	net_unlock(net_a.set);
+	NET_UNTIL_IN_TIME(back->up_cnt != back->path_cnt);
+	NET_UNTIL_IN_TIME(back->up_cnt == back->path_cnt);
+	comes_back();
+	ck_assert_uint_eq(net_logged("the peer has given it up"), 1);
+	ck_assert_uint_eq(net_b.set->inc[1], 1);
+	net_exchange(&from, &to, BIG, 8);
+}
+END_TEST
+
+static void ask_again(uint32_t inc)
+{
+	struct fr_fence fence = {.type = FR_LINK_FENCE, .inc = inc};
+	uint8_t buf[64];
+	int bytes = fr_fence_encode(&fence, buf, sizeof(buf));
+
+	ck_assert_int_gt(bytes, 0);
+	net_say(link_of_send(), FR_LINK_FENCE, 0, buf, (size_t)bytes);
+}
+
+/* It has lost writes to a fence that another peer asked for. */
+START_TEST(who_asks_of_an_old_fence_has_not_lost_the_rail)
+{
+	const struct fr_link *back;
+
+	connected();
+	back = pair->recv->link;
+	ask_again(1);
+	NET_UNTIL(net_b.set->inc[0] == 2);
+	NET_UNTIL_IN_TIME(all_up() && back->up_cnt == back->path_cnt);
+	ck_assert_uint_eq(net_logged("the peer has given it up"), 1);
+	ask_again(1);
+	net_settle();
+	net_exchange(&from, &to, BIG, 8);
+	ck_assert_uint_eq(net_logged("the peer has given it up"), 1);
+	ask_again(2);
+	NET_UNTIL_IN_TIME(net_b.set->inc[0] == 3);
+	ck_assert_uint_eq(net_logged("the peer has given it up"), 2);
+	NET_UNTIL_IN_TIME(all_up() && back->up_cnt == back->path_cnt);
+}
+END_TEST
+
 /* A rail is fenced for one peer, and another peer has no other rail. */
 START_TEST(a_link_of_one_path_outlives_the_fence_of_another)
 {
@@ -369,6 +420,8 @@ int main(void)
 	tcase_add_test(tc, a_write_that_hangs_is_ended_before_its_memory_goes);
 	tcase_add_test(tc, doubt_costs_a_repeat_and_no_more);
 	tcase_add_test(tc, a_third_party_outlives_the_fence);
+	tcase_add_test(tc, who_asks_of_an_old_fence_has_not_lost_the_rail);
+	tcase_add_test(tc, both_ends_give_up_a_path_that_carried_nothing);
 	tcase_add_loop_test(tc, a_write_that_nobody_takes_ends_the_link, 0, 2);
 	tcase_add_loop_test(tc, messages_in_both_directions_outlive_many_errors,
 			    0, 4);
