@@ -41,6 +41,7 @@ static void recv_state_init(struct fr_recv_state *rx, uint32_t first)
 {
 	fr_msgwin_init(&rx->win, sizeof(struct fr_rx_entry), first);
 	rx->announced = first;
+	rx->skipped = first;
 	rx->completed = first;
 	rx->eager_next = first;
 	rx->eager_floor = first;

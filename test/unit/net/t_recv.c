@@ -41,6 +41,14 @@ static struct fr_req *group_post(unsigned cnt, size_t bytes, int tag)
 	return req;
 }
 
+/* The first group goes over the end of the numbers. */
+static void late(void)
+{
+	net_init();
+	setenv("OFI_NCCL_TEST_FIRST_SEQ", "4294967293", 1);
+	net_open();
+}
+
 static struct fr_req *tagged_send(size_t bytes, int tag)
 {
 	struct fr_req *req = NULL;
@@ -710,10 +718,13 @@ int main(void)
 	TCase *efa = net_case("4-byte immediates", efa_like);
 	TCase *local = net_case("local completion", local_completion);
 	TCase *split = net_case("striped", striped);
-	TCase *const cases[] = {tc, efa, split, local};
+	TCase *end = net_case("end of the numbers", late);
+	TCase *const cases[] = {tc, efa, split, local, end};
 
 	tcase_add_loop_test(
 		tc, a_group_gives_each_message_the_receive_of_its_tag, 0, 3);
+	tcase_add_loop_test(
+		end, a_group_gives_each_message_the_receive_of_its_tag, 0, 3);
 	tcase_add_test(tc, the_oldest_group_is_filled_first);
 	tcase_add_test(tc, a_younger_group_can_be_filled_first);
 	tcase_add_test(tc,
