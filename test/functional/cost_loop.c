@@ -55,6 +55,10 @@ struct side {
 
 static void log_line(int level, unsigned long flags, const char *file, int line,
 		     const char *fmt, ...)
+	__attribute__((format(printf, 5, 6)));
+
+static void log_line(int level, unsigned long flags, const char *file, int line,
+		     const char *fmt, ...)
 {
 	va_list args;
 
