@@ -8,6 +8,7 @@
 #include "net/conn.h"
 #include "net/link.h"
 #include "net/progress.h"
+#include "net/set.h"
 
 #define FIRST_LINK_TYPE 0xc0u
 
@@ -67,19 +68,38 @@ static void bounce_done(struct fr_op *op, struct fr_rail *rail, int err,
 	}
 }
 
+/* Return: buffers that are posted; *@ret: 0, or the last refusal. */
+static unsigned refill_rail(struct fr_set *set, unsigned r, int *ret)
+{
+	unsigned posted = 0;
+
+	*ret = 0;
+	for (unsigned i = 0; i < FR_SET_BOUNCE_CNT; i++) {
+		struct fr_bounce *bounce = &set->bounce[r][i];
+		int err = bounce->posted
+				  ? 0
+				  : bounce_post(set, set->rail[r], bounce);
+
+		*ret = err != 0 ? err : *ret;
+		posted += bounce->posted;
+	}
+	return posted;
+}
+
 void fr_bounce_refill(struct fr_set *set)
 {
 	bool left = false;
 
 	for (unsigned r = 0; r < set->rail_cnt; r++) {
-		for (unsigned i = 0; i < FR_SET_BOUNCE_CNT; i++) {
-			struct fr_bounce *bounce = &set->bounce[r][i];
+		int ret;
 
-			if (!bounce->posted &&
-			    bounce_post(set, set->rail[r], bounce) != 0) {
-				left = true;
-			}
+		if (refill_rail(set, r, &ret) == 0 && ret != -EAGAIN &&
+		    ret != -ENOMEM) {
+			/* Peers would wait for it without end. */
+			fr_set_kill_locked(set, "a rail takes no receive");
+			return;
 		}
+		left = left || ret != 0;
 	}
 	set->bounce_short = left;
 }

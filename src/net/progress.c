@@ -160,6 +160,9 @@ bool fr_progress_locked(struct fr_set *set)
 	if (fr_unlikely(set->bounce_short)) {
 		fr_bounce_refill(set);
 	}
+	if (fr_unlikely(set->dead != 0)) {
+		return true;
+	}
 	if (!fr_list_empty(&set->owing) || !fr_list_empty(&set->replies) ||
 	    !fr_list_empty(&set->fences) || fr_gpu_owes(set)) {
 		set_flush(set);

@@ -103,6 +103,33 @@ START_TEST(buffers_that_cannot_be_posted_are_posted_later)
 }
 END_TEST
 
+/* As long as one buffer is there others may follow; with none left nothing can
+ * ever come. */
+START_TEST(a_rail_that_takes_no_receive_ends_its_set)
+{
+	static const uint8_t strange = 0xfe;
+
+	connected();
+	net_expect("endpoints fenced: a rail takes no receive");
+	net_expect("dropped a control message");
+	net_expect("cannot post");
+	net_expect("is lost");
+	fr_fake_fault(&(struct fr_fake_fault){.call = FR_FAKE_RECV,
+					      .err = -EIO,
+					      .cnt = FR_FAKE_FOREVER,
+					      .owner = net_b.set});
+	for (unsigned i = 1; i <= FR_SET_BOUNCE_CNT; i++) {
+		ck_assert_int_eq(net_b.set->dead, 0);
+		ck_assert_int_eq(fr_fake_inject_msg(ctrl_b(), &strange, 1), 0);
+		net_pass_of(&net_b);
+		ck_assert(net_b.set->bounce_short);
+	}
+	ck_assert_int_eq(net_b.set->dead, -ECONNRESET);
+	fr_fake_fault_clear();
+	net_forsake(&net_a);
+}
+END_TEST
+
 START_TEST(empty_and_strange_messages_are_dropped)
 {
 	static const uint8_t types[] = {0x00, 0x0f, 0x11, 0x12, 0x13,
@@ -134,6 +161,7 @@ int main(void)
 		tc, a_receive_that_fails_costs_a_message_and_no_more, 0, 2);
 	tcase_add_test(tc, buffers_hold_the_longest_message_there_can_be);
 	tcase_add_test(tc, buffers_that_cannot_be_posted_are_posted_later);
+	tcase_add_test(tc, a_rail_that_takes_no_receive_ends_its_set);
 	tcase_add_test(tc, empty_and_strange_messages_are_dropped);
 	return net_main("bounce", &tc, 1);
 }
