@@ -373,13 +373,15 @@ static void run(struct pair_member *me)
 	rank.dice = r->seed * 31 + me->index;
 	expect_lines(me, r->end);
 	life_look(&then);
-	then.fds += LIFE_HALF_FDS;
 	ring_open(&rank);
 	pair_at(me, "messages");
 	ret = play(&rank);
 	say_end(&rank, ret);
 	pair_at(me, "closing");
+	then.fds += LIFE_HALF_FDS;
 	for (unsigned i = 0; i < rank.lane_cnt; i++) {
+		/* Its comms may have had endpoints of their own. */
+		then.fds += 2 * rank.lane[i].reopened;
 		lane_close(&rank.lane[i]);
 		lane_free(&rank.lane[i]);
 	}

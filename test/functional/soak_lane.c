@@ -379,6 +379,7 @@ static int begin_step(struct lane *l)
 	if (one_in(&l->dice, 5) && l->reopens) {
 		lane_close(l);
 		did(SOAK_RECONNECTS, 1);
+		l->reopened++;
 		return 0;
 	}
 	return begin_messages(l);

@@ -89,6 +89,7 @@ struct lane {
 	unsigned step;
 	unsigned steps;
 	bool reopens;
+	unsigned reopened;
 	enum lane_state state;
 	void *listen;
 	void *send;
