@@ -7,7 +7,8 @@
  *
  *   soak [PLUGIN] [--seconds N] [--seed N]     --seed: that one round
  *
- * FR_SOAK_S: seconds (120).
+ * FR_SOAK_S: seconds (120). FR_SOAK_FIRST: seed of the first round; each has
+ * the next one. Without it they begin somewhere else each time.
  */
 #include <errno.h>
 #include <poll.h>
@@ -572,8 +573,11 @@ int main(int argc, char **argv)
 	const char *seconds = getenv("FR_SOAK_S"), *one = NULL;
 	const char *here[FR_ARRAY_LEN(names)];
 	unsigned cnt = 0;
-	unsigned long seed = (unsigned long)pair_now_ms() * 1000 +
-			     (unsigned long)getpid() % 1000;
+	const char *first = getenv("FR_SOAK_FIRST");
+	unsigned long seed = first != NULL
+				     ? number(first)
+				     : (unsigned long)pair_now_ms() * 1000 +
+					       (unsigned long)getpid() % 1000;
 	uint64_t end;
 
 	take_options(&argc, argv, &seconds, &one);
