@@ -35,6 +35,9 @@ static void cts_entry_fill(const struct fr_comm *comm,
 	for (unsigned i = 0; i < comm->set->rail_cnt; i++) {
 		out->keys[i] = 0;
 	}
+	if (!fr_rx_open(entry)) {
+		return; /* full: the peer must know it, and not its memory */
+	}
 	if (entry->mr == NULL || entry->mr->mr == NULL) {
 		return; /* length 0: goes to the scratch region */
 	}

@@ -119,6 +119,42 @@ START_TEST(receives_that_had_to_wait_share_a_cts)
 }
 END_TEST
 
+/* An early message fills a receive whose CTS waits; its memory is taken back
+ * then, and the CTS names none. */
+START_TEST(a_receive_that_is_full_is_told_without_its_memory)
+{
+	struct fr_req *recv[2], *send[2];
+	struct net_buf gone;
+	struct fr_cts cts;
+
+	connected();
+	net_buf_open(pair->recv, LONG, &gone);
+	fr_fake_fault(&(struct fr_fake_fault){.call = FR_FAKE_SEND,
+					      .err = -EAGAIN,
+					      .cnt = FR_FAKE_FOREVER,
+					      .owner = net_b.set});
+	recv[0] = net_irecv(&to, LONG);
+	recv[1] = net_irecv(&gone, LONG);
+	for (unsigned i = 0; i < 2; i++) {
+		send[i] = net_isend(&from, 100);
+		ck_assert_int_eq(net_wait(recv[i], NULL), 0);
+	}
+	ck_assert_uint_eq(pair->send->tx.known, 0);
+	net_buf_close(&gone);
+	fr_fake_fault_clear();
+	NET_UNTIL(pair->send->tx.known == 2);
+	cts = last_cts();
+	ck_assert_uint_eq(cts.entry_cnt, 1);
+	ck_assert_uint_eq(cts.entries[0].len, LONG);
+	ck_assert_uint_eq(cts.entries[0].addr, 0);
+	ck_assert_uint_eq(cts.entries[0].keys[0], 0);
+	for (unsigned i = 0; i < 2; i++) {
+		ck_assert_int_eq(net_wait(send[i], NULL), 0);
+	}
+	net_exchange(&from, &to, LONG, 3);
+}
+END_TEST
+
 START_TEST(a_cts_without_memory_goes_later)
 {
 	struct fr_req *req;
@@ -475,6 +511,7 @@ int main(void)
 	tcase_add_test(tc, a_receive_is_told_with_all_that_a_write_needs);
 	tcase_add_test(tc, short_receives_are_told_by_the_half_window);
 	tcase_add_test(tc, receives_that_had_to_wait_share_a_cts);
+	tcase_add_test(tc, a_receive_that_is_full_is_told_without_its_memory);
 	tcase_add_test(tc, a_cts_without_memory_goes_later);
 	tcase_add_test(tc, a_long_send_to_a_short_receive_is_asked_for);
 	tcase_add_test(
