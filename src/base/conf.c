@@ -83,6 +83,17 @@ const struct fr_param fr_conf_table[] = {
 	ROW("ENDPOINT_PER_COMM", BOOL, ep_per_comm, .dflt = "0", .unit = "",
 	    .help = "Give each communicator endpoints of its own, and do not "
 		    "share those of the thread."),
+	ROW("RAIL_WEIGHTS", BOOL, rail_weights, .dflt = "0", .unit = "",
+	    .help = "Let stripes follow the measured rates of the rails; else "
+		    "all rails have equal ones."),
+	ROW("FAILOVER", BOOL, failover, .dflt = "0", .unit = "",
+	    .help = "Let messages go on by other rails when one fails; else "
+		    "the link ends."),
+	ROW("RAIL_TIMEOUT", TIME, rail_timeout_ns, .dflt = "3s",
+	    .min = FR_NS_PER_S / 2, .max = 10 * FR_NS_PER_S, .unit = "time",
+	    .help = "With failover: give up a rail on which nothing has got "
+		    "through for this long while the peer's host answers on "
+		    "another one."),
 	ROW("PEER_TIMEOUT", TIME, peer_timeout_ns, .dflt = "0", .min = 0,
 	    .max = CONF_DAY_NS, .unit = "time",
 	    .help = "Fail the requests of a peer from which nothing has come "
@@ -116,12 +127,6 @@ const struct fr_param fr_conf_table[] = {
 	ROW("TEST_MAX_REQUESTS", U32, test.max_reqs, .dflt = "256", .min = 1,
 	    .max = FR_MAX_REQS, .unit = "count", .for_tests = true,
 	    .help = "Requests in flight on one communicator."),
-	ROW("TEST_FAILOVER", BOOL, test.failover, .dflt = "0", .unit = "",
-	    .help = "Let messages go on by other rails when one fails; else "
-		    "the link ends."),
-	ROW("TEST_WEIGHTS", BOOL, test.weights, .dflt = "0", .unit = "",
-	    .help = "Let stripes follow the measured rates of the rails; else "
-		    "all rails have equal ones."),
 	ROW("TEST_FAIL_ALLOC", U32, test.fail_alloc, .dflt = "0", .min = 0,
 	    .max = UINT32_MAX, .unit = "count", .for_tests = true,
 	    .help = "This one of the allocations after init has read its "

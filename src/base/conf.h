@@ -27,8 +27,6 @@ struct fr_conf_test {
 	uint32_t max_reqs;	  /* TEST_MAX_REQUESTS: a comm, 1..256 */
 	uint32_t fail_alloc;	  /* TEST_FAIL_ALLOC: 0 none */
 	bool log_all;		  /* TEST_LOG_ALL (0) */
-	bool failover;		  /* TEST_FAILOVER (0) */
-	bool weights;		  /* TEST_WEIGHTS (0) */
 };
 
 struct fr_conf {
@@ -48,6 +46,9 @@ struct fr_conf {
 	int completion;		   /* SEND_COMPLETION: delivery or local */
 	bool mr_cache_disable;	   /* MR_CACHE_DISABLE (0) */
 	bool ep_per_comm;	   /* ENDPOINT_PER_COMM (0) */
+	bool rail_weights;	   /* RAIL_WEIGHTS (0) */
+	bool failover;		   /* FAILOVER (0) */
+	uint64_t rail_timeout_ns;  /* RAIL_TIMEOUT (3 s) */
 	uint64_t peer_timeout_ns;  /* PEER_TIMEOUT (0: wait for ever) */
 	uint64_t connect_timeout_ns; /* CONNECT_TIMEOUT (0: wait for ever) */
 	bool disable_dmabuf;	     /* DISABLE_DMABUF (0) */

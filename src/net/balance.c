@@ -10,7 +10,7 @@
 static void balance_measure(struct fr_link *link)
 {
 	const struct fr_conf *conf = link->set->conf;
-	bool on = conf->test.weights &&
+	bool on = conf->rail_weights &&
 		  conf->completion == FR_COMPLETION_DELIVERY &&
 		  link->path_cnt > 1 && !link->rate.rests;
 

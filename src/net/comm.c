@@ -140,6 +140,7 @@ void fr_comm_join_link(struct fr_comm *comm, struct fr_link *link,
 		fr_link_ctrl_path(link, comm->is_send ? comm->id : msg->comm);
 	link->open_comms++;
 	link->peer_open++;
+	link->was_used = true;
 }
 
 /* CLOSE while the peer is there, CLOSED when it went first. */

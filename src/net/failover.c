@@ -46,7 +46,11 @@ static bool speaks_of_fences(const struct fr_link *link)
 
 bool fr_failover_is_possible(const struct fr_link *link)
 {
-	return link->path_cnt > 1 && speaks_of_fences(link);
+	/* Whoever has closed all may close the endpoints: no rail died. */
+	bool ends = link->was_used &&
+		    (link->open_comms == 0 || link->peer_open == 0);
+
+	return !ends && link->path_cnt > 1 && speaks_of_fences(link);
 }
 
 void fr_failover_init(struct fr_link *link, const struct fr_conn_msg *peer)

@@ -23,7 +23,7 @@ struct fr_fence_job {
 
 bool fr_fence_is_possible(const struct fr_set *set)
 {
-	if (!set->conf->test.failover || set->quirks->fence != FR_FENCE_EP ||
+	if (!set->conf->failover || set->quirks->fence != FR_FENCE_EP ||
 	    !set->quirks->split_ep ||
 	    set->conf->completion != FR_COMPLETION_DELIVERY) {
 		return false;

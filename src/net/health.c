@@ -14,7 +14,6 @@
 #define REFUSALS_ARE_DEATH 2u
 /* A path may be out of order for a while; TCP survives it. */
 #define SILENCE_IS_DEATH_NS (10 * FR_NS_PER_S)
-#define RAIL_TIMEOUT_NS (3 * FR_NS_PER_S)
 #define ASK_NS (100 * FR_NS_PER_MS)
 
 static void stop_round(struct fr_link *link)
@@ -316,8 +315,8 @@ static bool silence_is_death(const struct fr_link *link,
 		return false;
 	}
 	return silent >= SILENCE_IS_DEATH_NS ||
-	       (silent >= RAIL_TIMEOUT_NS && fr_failover_is_possible(link) &&
-		others_live(link, path));
+	       (silent >= link->set->conf->rail_timeout_ns &&
+		fr_failover_is_possible(link) && others_live(link, path));
 }
 
 static void path_is_dead(struct fr_link *link, unsigned i, uint64_t now)

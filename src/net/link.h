@@ -113,6 +113,7 @@ struct fr_link {
 	uint64_t peer_set;
 	unsigned open_comms; /* comms that are not closed by us */
 	unsigned peer_open;  /* comms that the peer has not closed */
+	bool was_used;	     /* there has been a comm */
 	unsigned peer_rails;
 	uint16_t features;
 	uint64_t scratch_addr;

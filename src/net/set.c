@@ -50,7 +50,7 @@ static int set_open_rails(struct fr_set *set)
 			.has_tclass = set->tclass != FR_NET_TCLASS_UNSET,
 			.tclass = (uint8_t)set->tclass,
 			.set_id = set->id,
-			.owner_warns = set->conf->test.failover,
+			.owner_warns = set->conf->failover,
 			.ops = &fr_progress_ops,
 			.owner = set,
 		};

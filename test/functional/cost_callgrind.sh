@@ -22,8 +22,8 @@ command -v valgrind >/dev/null || skip "needs the program valgrind"
 msgs=${FR_COST_MSGS:-10000}
 top=${FR_COST_TOP:-0}
 limit_percent=2
-failover=OFI_NCCL_TEST_FAILOVER
-weights=OFI_NCCL_TEST_WEIGHTS
+failover=OFI_NCCL_FAILOVER
+weights=OFI_NCCL_RAIL_WEIGHTS
 export OFI_NCCL_PROVIDER=net OFI_NCCL_TCP_IF='=lo' OFI_NCCL_FORCE_NUM_RAILS=4
 export OFI_NCCL_KEEPER=0
 

@@ -7,7 +7,7 @@
 need_perf
 need_hosts
 
-export OFI_NCCL_TEST_FAILOVER=1
+export OFI_NCCL_FAILOVER=1
 long=${FR_FAILOVER_LONG:-0}
 perf_limit_s=150
 marks=$scratch/marks

@@ -7,7 +7,7 @@
 need_perf
 need_hosts
 
-export OFI_NCCL_TEST_FAILOVER=1
+export OFI_NCCL_FAILOVER=1
 perf_limit_s=300
 stop_s=8
 load_s=10

@@ -7,7 +7,7 @@
 need_perf
 need_hosts
 
-export OFI_NCCL_TEST_WEIGHTS=1
+export OFI_NCCL_RAIL_WEIGHTS=1
 long=${FR_RATES_LONG:-0}
 
 # at_least WHAT VALUE FACTOR WHOLE: VALUE is FACTOR of WHOLE, or more.

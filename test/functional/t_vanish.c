@@ -165,6 +165,8 @@ static void enter(unsigned i, const void *arg)
 		       i == 0 ? 'a' : 'b');
 	setenv("OFI_NCCL_TCP_IF", "rail", 1);
 	setenv("OFI_NCCL_FORCE_NUM_RAILS", "0", 1);
+	/* With it failover_netns.sh does. */
+	setenv("OFI_NCCL_FAILOVER", "0", 1);
 	if (fr_netns_enter(name) != 0) {
 		pair_say("FAILED: cannot enter %s", name);
 		_exit(1);

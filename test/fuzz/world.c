@@ -257,7 +257,7 @@ static void shape_conf(uint8_t shape)
 	conf.quirks.split_ep = (shape & 0x08) == 0;
 	setenv("OFI_NCCL_FORCE_NUM_RAILS", rails[shape >> 4 & 3], 1);
 	setenv("OFI_NCCL_EAGER_MAX_SIZE", shape & 0x40 ? "-1" : "8192", 1);
-	setenv("OFI_NCCL_TEST_FAILOVER", shape & 0x40 ? "0" : "1", 1);
+	setenv("OFI_NCCL_FAILOVER", shape & 0x40 ? "0" : "1", 1);
 	setenv("OFI_NCCL_KEEPER", "0", 1);
 	setenv("OFI_NCCL_YIELD_AFTER", "0", 1);
 	fr_fake_set_conf(&conf);

@@ -265,6 +265,9 @@ void net_init(void)
 	fr_log_set_sink(said_sink);
 	setenv("OFI_NCCL_KEEPER", "0", 1);
 	setenv("OFI_NCCL_YIELD_AFTER", "0", 1);
+	/* Tests of these have them on. */
+	setenv("OFI_NCCL_FAILOVER", "0", 1);
+	setenv("OFI_NCCL_RAIL_WEIGHTS", "0", 1);
 	ck_assert_uint_eq(fr_fake_reset(), 0);
 	ck_assert_uint_eq(fr_live_allocs(), 0);
 	fr_fake_conf_default(&net_conf);

@@ -16,8 +16,8 @@ static struct fr_link *link_ab;
 static void with_weights(void)
 {
 	net_init();
-	setenv("OFI_NCCL_TEST_WEIGHTS", "1", 1);
-	setenv("OFI_NCCL_TEST_FAILOVER", "1", 1);
+	setenv("OFI_NCCL_RAIL_WEIGHTS", "1", 1);
+	setenv("OFI_NCCL_FAILOVER", "1", 1);
 	net_open();
 }
 
@@ -30,7 +30,7 @@ static void without_weights(void)
 static void with_local_completion(void)
 {
 	net_init();
-	setenv("OFI_NCCL_TEST_WEIGHTS", "1", 1);
+	setenv("OFI_NCCL_RAIL_WEIGHTS", "1", 1);
 	setenv("OFI_NCCL_SEND_COMPLETION", "local", 1);
 	net_open();
 }

@@ -14,7 +14,7 @@ static struct net_buf from, to;
 static void setup(void)
 {
 	net_init();
-	setenv("OFI_NCCL_TEST_FAILOVER", "1", 1);
+	setenv("OFI_NCCL_FAILOVER", "1", 1);
 	net_open();
 }
 
@@ -93,6 +93,26 @@ START_TEST(a_message_outlives_an_error_of_its_stripe)
 	comes_back();
 	net_exchange(&from, &to, BIG, 8);
 	ck_assert_int_eq(link_of_send()->err, 0);
+}
+END_TEST
+
+/* Where all is closed on one side its endpoints may close too: an error then is
+ * no rail's death, and nobody is warned. The loop index: who closes. */
+START_TEST(an_error_when_all_is_closed_loses_no_rail)
+{
+	struct fr_link *link;
+
+	connected();
+	link = _i == 0 ? link_of_send() : pair->recv->link;
+	ck_assert(fr_failover_is_possible(link));
+	net_close_send(pair);
+	net_settle();
+	ck_assert(!fr_failover_is_possible(link));
+	net_lock(link->set);
+	fr_link_path_fail(link, 1, "gone");
+	net_unlock(link->set);
+	ck_assert_int_eq(link->err, -ECONNRESET);
+	ck_assert_uint_eq(net_logged("is lost"), 0);
 }
 END_TEST
 
@@ -402,7 +422,7 @@ END_TEST
 static void setup_one_rail(void)
 {
 	net_init();
-	setenv("OFI_NCCL_TEST_FAILOVER", "1", 1);
+	setenv("OFI_NCCL_FAILOVER", "1", 1);
 }
 
 int main(void)
@@ -413,6 +433,8 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, a_message_outlives_an_error_of_its_stripe, 0,
 			    4);
+	tcase_add_loop_test(tc, an_error_when_all_is_closed_loses_no_rail, 0,
+			    2);
 	tcase_add_loop_test(tc, a_message_outlives_a_post_that_is_refused, 0,
 			    2);
 	tcase_add_test(tc, nothing_comes_late);

@@ -458,6 +458,34 @@ START_TEST(a_path_that_is_dead_ends_its_link)
 }
 END_TEST
 
+/* The loop index: what is sent; and how long it takes. */
+START_TEST(a_path_that_is_dead_is_given_up_after_its_time)
+{
+	static const char *const limits[] = {"500ms", "3s", "7s"};
+	static const uint64_t least_ms[] = {500, 3000, 7000};
+	uint64_t began, took;
+
+	net_teardown();
+	net_init();
+	setenv("OFI_NCCL_FAILOVER", "1", 1);
+	setenv("OFI_NCCL_RAIL_TIMEOUT", limits[_i / 2], 1);
+	net_open();
+	net_expect("paths go on");
+	a_sends_in_vain(_i % 2, true);
+	began = fr_now_ns();
+	while (pair->send->link->path[1].state == FR_PATH_UP) {
+		ck_assert_uint_lt(fr_now_ns() - began, 30 * FR_NS_PER_S);
+		net_tick(1);
+	}
+	took = (fr_now_ns() - began) / FR_NS_PER_MS;
+	ck_assert_uint_ge(took, least_ms[_i / 2]);
+	ck_assert_uint_le(took, least_ms[_i / 2] + 2500);
+	ck_assert_int_eq(pair->send->link->err, 0);
+	it_gets_through();
+	it_arrives(_i % 2);
+}
+END_TEST
+
 START_TEST(a_path_that_is_dead_for_some_seconds_is_waited_for)
 {
 	a_sends_in_vain(_i, true);
@@ -524,6 +552,8 @@ int main(void)
 		tc, a_host_that_no_path_reaches_is_lost_after_ten_seconds, 0,
 		2);
 	tcase_add_loop_test(tc, a_path_that_is_dead_ends_its_link, 0, 2);
+	tcase_add_loop_test(tc, a_path_that_is_dead_is_given_up_after_its_time,
+			    0, 6);
 	tcase_add_loop_test(
 		tc, a_path_that_is_dead_for_some_seconds_is_waited_for, 0, 2);
 	tcase_add_loop_test(tc, a_path_that_stands_still_is_waited_for, 0, 2);
