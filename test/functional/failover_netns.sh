@@ -147,36 +147,34 @@ both=(all_reduce -b 4M -e 4M -w 1)
 
 # -- the cases ----------------------------------------------------------------------
 
-# one WHAT RAIL COMMAND...: messages one way, and a hole.
-one() {
-	local what=$1 rail=$2
+# hole WHAT RAIL COMMAND... -- ARGS...: a run of ARGS, and a hole that both ranks
+# find.
+hole() {
+	local what=$1 rail=$2 command=()
 	shift 2
-	local command=("$@")
-	beside_one() {
+	until [ "$1" = -- ]; do
+		command+=("$1")
+		shift
+	done
+	shift
+	beside_hole() {
 		runs && lose "$rail" 2 "${command[@]}" && heal "$rail" 2
 	}
 	hosts 3 200mbit
-	survives "$what" beside_one "${stream[@]}" -n 480
+	survives "$what" beside_hole "$@"
 	went_on "$what" "$rail"
 	came_back "$what" "$rail"
 	told "$what" 0 "$rail"
 	told "$what" 1 "$rail"
 }
 
-# two_way WHAT RAIL COMMAND...: both ranks send, and both find out.
+# Messages one way, and both ways.
+one() {
+	hole "$@" -- "${stream[@]}" -n 480
+}
+
 two_way() {
-	local what=$1 rail=$2
-	shift 2
-	local command=("$@")
-	beside_two_way() {
-		runs && lose "$rail" 2 "${command[@]}" && heal "$rail" 2
-	}
-	hosts 3 200mbit
-	survives "$what" beside_two_way "${both[@]}" -n 90
-	went_on "$what" "$rail"
-	came_back "$what" "$rail"
-	told "$what" 0 "$rail"
-	told "$what" 1 "$rail"
+	hole "$@" -- "${both[@]}" -n 90
 }
 
 # The run ends before the rail works again: nobody waits for it, nor is anything

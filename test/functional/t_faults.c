@@ -39,11 +39,7 @@ static void set_env(unsigned i, const void *arg)
 		       (long)getpid());
 	(void)snprintf(spec, sizeof(spec), "log=%s;posts;seed=%ld;%s", log_path,
 		       (long)getpid(), t->spec);
-	shim = shim_load(spec);
-	if (shim == NULL) {
-		pair_say("FAILED: no shim");
-		_exit(1);
-	}
+	shim = shim_must_load(spec);
 	setenv("OFI_NCCL_MIN_STRIPE_SIZE", "4K", 1);
 }
 

@@ -56,11 +56,7 @@ static void set_env(unsigned i, const void *arg)
 	}
 	log_path(i, path, sizeof(path));
 	(void)snprintf(spec, sizeof(spec), "log=%s", path);
-	shim = shim_load(spec);
-	if (shim == NULL) {
-		pair_say("FAILED: no shim");
-		_exit(1);
-	}
+	shim = shim_must_load(spec);
 }
 
 /* -- two processes ----------------------------------------------------------

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/util.h"
 #include "fake/fake_cuda.h"
@@ -30,11 +29,7 @@ static void set_env(unsigned i, const void *arg)
 	(void)i;
 	(void)arg;
 	cuda = fake_cuda_load();
-	shim = shim_load("gpu");
-	if (shim == NULL) {
-		pair_say("FAILED: no shim");
-		_exit(1);
-	}
+	shim = shim_must_load("gpu");
 	pair_log_all();
 	setenv("OFI_NCCL_MIN_STRIPE_SIZE", "16K", 1);
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* FR_BUILDDIR, or the one that the plugin lies in. */
 static int shim_path(char *path, size_t bytes)
@@ -42,4 +43,15 @@ const struct fr_shim_api *shim_load(const char *text)
 	}
 	api = dlsym(lib, FR_SHIM_API);
 	return api != NULL && api->set(text) == 0 ? api : NULL;
+}
+
+const struct fr_shim_api *shim_must_load(const char *text)
+{
+	const struct fr_shim_api *api = shim_load(text);
+
+	if (api == NULL) {
+		fprintf(stderr, "FAILED: no shim\n");
+		_exit(1);
+	}
+	return api;
 }

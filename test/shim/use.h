@@ -16,5 +16,7 @@
  * loaded before, said on standard error.
  */
 const struct fr_shim_api *shim_load(const char *text);
+/* The same for a process that is nothing without it: it ends, with status 1. */
+const struct fr_shim_api *shim_must_load(const char *text);
 
 #endif
